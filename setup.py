@@ -5,7 +5,7 @@ import os
 import sysconfig
 from pathlib import Path
 
-import numpy
+import numpy as np
 from setuptools import Extension, setup
 
 ROOT = Path(__file__).parent
@@ -33,9 +33,16 @@ def native() -> list[Extension]:
             "pypgas._native",
             sources=sources,
             depends=files("native", ".h", ".hpp") + files("device", ".h", ".hpp", ".cuh", ".cpp"),
-            include_dirs=["native", "device/include", "device", numpy.get_include()],
+            include_dirs=["native", "device/include", "device", np.get_include()],
             define_macros=macros,
-            extra_compile_args=["-std=c++17", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra"],
+            extra_compile_args=[
+                "-std=c++17",
+                "-O3",
+                "-fno-strict-aliasing",
+                "-fvisibility=hidden",
+                "-Wall",
+                "-Wextra",
+            ],
             extra_link_args=["-pthread"],
             language="c++",
             py_limited_api=LIMITED_API,
