@@ -41,7 +41,7 @@ pypgas/_native.abi3.so: setup.py $(NATIVE_SOURCES) | .venv/.ready
 
 # ---------------------------------------------------------------- programs
 demo: native
-	.venv/bin/pypgas run -n 4 examples/tsunami.py
+	.venv/bin/pypgas run -n 4 examples/tsunami.py --size 1024 --steps 500 --output output
 
 # ---------------------------------------------------------------- checks
 lint: venv

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tsunami in the Salish Sea, computed by any number of processing elements (PEs).
 
-    pypgas run -n 4 examples/tsunami.py --size 1024 --steps 500 --output tsunami-output
+    pypgas run -n 4 examples/tsunami.py --size 1024 --steps 500 --output output
 
 solves the shallow-water equations over the real sea floor between Vancouver Island and the mainland
 (the survey that matplotlib ships as sample data, 91 x 120 points, interpolated to the resolution
@@ -180,26 +180,25 @@ class Progress:
 
     def __init__(self, steps: int, dt: float) -> None:
         self.steps, self.dt = steps, dt
-        self.live = sys.stderr.isatty()
+        self.live = bool(pg.broadcast(int(sys.stderr.isatty()), root=0))  # PE 0 writes
         self.start = time.perf_counter()
 
     def due(self, step: int) -> bool:
         """Return whether to report now: on all PEs alike, as that takes a reduction."""
-        return step == self.steps or step % max(1, self.steps // 10) == 0
+        return step == self.steps or step % max(1, self.steps // (100 if self.live else 10)) == 0
 
     def show(self, step: int, highest: float) -> None:
         if pg.my_pe() != 0:
             return
         spent = time.perf_counter() - self.start
+        filled = 20 * step // self.steps
         text = (
-            f"step {step}/{self.steps}, {step * self.dt / 60:.1f} min after the earthquake, "
-            f"highest wave {highest:.2f} m, {spent / step * (self.steps - step):.0f} s left"
+            f"[{'#' * filled}{'.' * (20 - filled)}] step {step}/{self.steps}, "
+            f"{step * self.dt / 60:.1f} min after the earthquake, highest wave {highest:.2f} m, "
+            f"{spent / step * (self.steps - step):.0f} s left"
         )
         if self.live:
-            filled = 24 * step // self.steps
-            end = "\n" if step == self.steps else ""
-            text = f"\r[{'#' * filled}{'.' * (24 - filled)}] {text} "
-            print(text, end=end, file=sys.stderr, flush=True)
+            print(f"\r{text} ", end="\n" if step == self.steps else "", file=sys.stderr, flush=True)
         else:
             print(text, file=sys.stderr, flush=True)
 
@@ -309,7 +308,8 @@ def check(area: Map, steps: int, result: tuple[Field, Field]) -> bool:
     if me == 0:
         alone = one_pe(area, steps)
         same = all(a.tobytes() == b.tobytes() for a, b in zip(result, alone, strict=True))
-        print(f"check: {'equal to' if same else 'DIFFERS from'} one PE's result, bit for bit")
+        verdict = "equal, bit for bit, to" if same else "DIFFERS from"
+        print(f"check: {verdict} the result of one PE")
         good = same
     pg.barrier_all()
     if me == 0:
@@ -345,7 +345,7 @@ def main() -> int:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--size", type=int, default=256, help="cells per side (default: 256)")
+    parser.add_argument("--size", type=int, default=1024, help="cells per side (default: 1024)")
     parser.add_argument("--steps", type=int, default=500, help="time steps (default: 500)")
     parser.add_argument("--output", type=Path, help="folder for the pictures (default: none)")
     parser.add_argument("--frames", type=int, default=50, help="pictures in the GIF (default: 50)")

@@ -37,7 +37,7 @@ def test_any_number_of_pes_gives_the_same_bits(pes: int, one_pe: str) -> None:
 def test_check_passes(pes: int) -> None:
     job = run("tsunami.py", pes, "--size", 96, "--steps", 150, "--check")
     assert job.returncode == 0, explain(job)
-    assert "check: equal to one PE's result, bit for bit" in job.stdout
+    assert "check: equal, bit for bit, to the result of one PE" in job.stdout
     assert "check: agrees with the independent solver" in job.stdout
 
 
@@ -51,7 +51,7 @@ def test_without_halo_exchange_check_fails(tmp_path: Path) -> None:
 
     job = run(copy, 4, "--size", SIZE, "--steps", STEPS, "--check")
     assert job.returncode != 0, explain(job)
-    assert "check: DIFFERS from one PE's result" in job.stdout, explain(job)
+    assert "check: DIFFERS from the result of one PE" in job.stdout, explain(job)
     assert "check: DIFFERS from the independent solver" in job.stdout, explain(job)
 
 
