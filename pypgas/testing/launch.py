@@ -45,6 +45,7 @@ _FATAL = {
 _LAUNCHERS = (
     re.compile(r"\bPE (?P<pe>\d+)\b[^\n]*?\b(?P<name>SIG[A-Z]+)\b"),
     re.compile(r"\bPE (?P<pe>\d+)\b[^\n]*?\bexit code (?P<code>\d+)\b"),
+    re.compile(r"Process name: \[\S+,(?P<pe>\d+)\]\s+Exit code:\s+(?P<code>\d+)"),
     re.compile(r"process rank (?P<pe>\d+) [^.]*?exited\s+on\s+signal\s+(?P<number>\d+)", re.DOTALL),
     re.compile(r"Rank:?\s*(?P<pe>\d+)[^.]*?signal:?\s+(?P<number>\d+)", re.DOTALL),
 )

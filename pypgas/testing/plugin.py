@@ -101,8 +101,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     result = yield
+    excluded = [item for item in items if _has_no_count(item)]
+    if excluded:
+        config.hook.pytest_deselected(items=excluded)
+        items[:] = [item for item in items if not _has_no_count(item)]
     # Ordinary tests first, then the jobs in order of size: each is started once.
     items.sort(key=lambda item: _pes_of(item) or 0)
     return result
@@ -153,6 +157,12 @@ def _pes_of(item: pytest.Item) -> int | None:
     callspec = getattr(item, "callspec", None)
     n = None if callspec is None else callspec.params.get(_PARAMETER)
     return n if isinstance(n, int) else None
+
+
+def _has_no_count(item: pytest.Item) -> bool:
+    """Whether a parallel test runs at none of the numbers of PEs asked for."""
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and _PARAMETER in callspec.params and _pes_of(item) is None
 
 
 def _is_parallel(definition: Any, config: pytest.Config) -> bool:

@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 
 _TICK = 0.2  # s between looks at the launcher while nothing arrives
 _STACKS_PATIENCE = 2.0  # s for the PEs to write their stacks
+_LAUNCHER_PATIENCE = 5.0  # s for the launcher to say how a PE died
 _STOP_PATIENCE = 15.0  # s for the job to end by itself
 
 
@@ -131,8 +132,12 @@ class Pool:
         for member in self._members:
             member.kill(signal.SIGKILL)
         if self._launcher is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._launcher.wait(5)
+            # Without its PEs it ends by itself, and a launcher that does so tidies up.
+            for nudge in (None, signal.SIGTERM):
+                if nudge is not None and self._launcher.poll() is None:
+                    self._launcher.send_signal(nudge)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._launcher.wait(4)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._launcher.pid, signal.SIGKILL)
             self._launcher.wait()
@@ -361,14 +366,17 @@ class Pool:
         }
 
     def _explain_deaths(self, outcome: Outcome) -> None:
-        # The launcher notices a moment after the socket has closed.
-        deadline = time.monotonic() + 1.5
-        while self._exit_code() is None and time.monotonic() < deadline:
+        # The launcher notices later than we do, and says so later still.
+        deadline = time.monotonic() + _LAUNCHER_PATIENCE
+        while True:
+            log, code = self._log_text(self._log_start), self._exit_code()
+            causes = {pe: cause_of_death(pe, self._members[pe].stack_text(), log) for pe in outcome.died}
+            if any(causes.values()):
+                break
+            if code is not None or time.monotonic() > deadline:
+                causes[next(iter(causes))] = cause_of_end(code)
+                break
             time.sleep(0.05)
-        log = self._log_text(self._log_start)
-        causes = {pe: cause_of_death(pe, self._members[pe].stack_text(), log) for pe in outcome.died}
-        if not any(causes.values()):
-            causes[next(iter(causes))] = cause_of_end(self._exit_code())
         for pe, cause in causes.items():
             outcome.died[pe] = cause or "ended by the launcher"
             text = self._members[pe].stack_text()

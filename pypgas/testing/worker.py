@@ -77,6 +77,10 @@ class WorkerPlugin:
         faulthandler.dump_traceback_later(message["limit"] + _ORPHAN_PATIENCE, exit=True, file=self._stacks)
         try:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        except BaseException as error:
+            # KeyboardInterrupt or pytest.exit() in a test: pytest ends the session.
+            self._channel.send({"kind": "left", "reason": "".join(traceback.format_exception(error))})
+            raise
         finally:
             faulthandler.cancel_dump_traceback_later()
         done = {
@@ -162,14 +166,12 @@ def main(arguments: list[str] | None = None) -> int:
     except EOFError:
         os._exit(1)  # the controller is gone: nobody is left to finalize with
     except BaseException as error:
-        # KeyboardInterrupt and pytest.exit() in a test end the session, too.
         reason = "".join(traceback.format_exception(error))
         channel.send({"kind": "failed", "reason": reason})
         raise
     side.detach()
     if code == pytest.ExitCode.INTERRUPTED:
-        channel.send({"kind": "left", "reason": "the session was interrupted"})
-        return int(code)
+        return code
     pg.finalize()
     return 0
 
