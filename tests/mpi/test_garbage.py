@@ -73,18 +73,21 @@ def test_garbage_collection_never_waits():
     meet()
 
 
-@pytest.mark.parametrize("keep", ["view", "local", "slice of local", "handle", "reshaped"])
+KEPT = {
+    "view": lambda x: x[10:20],
+    "local": lambda x: x.local,
+    "slice of local": lambda x: x.local[5:],
+    "handle": lambda x: x.at((pg.my_pe() + 1) % pg.n_pes())[3:5],
+    "reshaped": lambda x: x.reshape(10, 10),
+}
+
+
+@pytest.mark.parametrize("keep", KEPT)
 def test_what_keeps_an_array_alive(keep):
     me, n = pg.my_pe(), pg.n_pes()
     before = blocks()
     x = pg.full(100, me, "i8")
-    kept = {
-        "view": lambda: x[10:20],
-        "local": lambda: x.local,
-        "slice of local": lambda: x.local[5:],
-        "handle": lambda: x.at((me + 1) % n)[3:5],
-        "reshaped": lambda: x.reshape(10, 10),
-    }[keep]()
+    kept = KEPT[keep](x)
     del x
     gc.collect()
     meet()
