@@ -9,18 +9,18 @@ The process splits in two. The *worker* runs the program as ``python`` would. Th
 the process that the MPI launcher knows: it tells ``pypgas run`` how the worker ended and leaves
 only when the whole job may end. So no MPI launcher sees a PE die, and none can kill the others
 before they have said what happened to them. Keeper and parent talk over a Unix socket in the
-job's folder, one JSON object per message:
+job's folder. A message is a word and numbers:
 
-=========================================  ======================================================
-keeper: ``{"hello": pe, "size": n}``       first; the parent answers with ``start``
-parent: ``{"start": [0, 1, 2]}``           start the worker; its descriptors of these numbers
-                                           come with the message, the others stay as they are
-keeper: ``{"pid": pid}``                   the worker, which leads a process group of its own
-parent: ``{"signal": number}``             send this signal to the worker's process group
-keeper: ``{"ended": code, "told": bool}``  as ``subprocess``: the exit code, or minus the signal;
-                                           whether the MPI launcher had the worker killed
-parent: ``{"leave": true}``                kill what is left of the group, and leave
-=========================================  ======================================================
+===================================  ============================================================
+keeper: ``hello PE SIZE``            first; the parent answers with ``start``
+parent: ``start 0 1 2``              start the worker; its descriptors of these numbers come with
+                                     the message, the others stay as they are
+keeper: ``pid PID``                  the worker, which leads a process group of its own
+parent: ``signal NUMBER``            send this signal to the worker's process group
+keeper: ``ended CODE TOLD``          as ``subprocess``: the exit code, or minus the signal; whether
+                                     (1 or 0) the MPI launcher had the worker killed
+parent: ``leave``                    kill what is left of the group, and leave
+===================================  ============================================================
 
 The end of that connection means that the parent is gone, and ends everything.
 """
@@ -31,16 +31,18 @@ import atexit
 import ctypes
 import faulthandler
 import io
-import json
 import os
 import select
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType, ModuleType, TracebackType
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False  # as in typing, which is slow to import
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 # Variables with a process's number and the number of processes, as launchers set them.
 NUMBERS = (
@@ -154,7 +156,9 @@ def _fail(folder: str, pe: int, error: BaseException, code: int, message: str) -
     # Only where the program has imported pypgas is there anybody to tell.
     _call_if_loaded("pypgas.core.runtime", "mark_failed", f"{type(error).__name__}: {message}")
     _call_if_loaded("pypgas.bootstrap.mpi", "leave_without_mpi")
+    # As an uncaught exception does, for exit hooks that ask (last_exc since Python 3.12).
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    setattr(sys, "last_exc", error)  # noqa: B010 checkers for Python 3.11 do not know it
     # The program's exit hooks run, an MPI_Finalize registered below Python's level does not:
     # it would wait for PEs that may never come.
     atexit._run_exitfuncs()
@@ -213,6 +217,8 @@ def describe_failure(pe: int, error: BaseException, code: int, message: str) -> 
 
 def write_report(folder: str, pe: int, report: Mapping[str, Any]) -> None:
     """Put a report where the parent finds it, whole or not at all. The first one stands."""
+    import json
+
     path = report_path(folder, pe)
     if os.path.exists(path):
         return
@@ -268,6 +274,29 @@ def _where(trace: TracebackType | None) -> str:
             found = f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
         trace = trace.tb_next
     return found
+
+
+# ---------------------------------------------------------------- messages
+LONGEST = 256  # bytes of a message
+
+
+def send(control: socket.socket, word: str, *numbers: int, descriptors: Sequence[int] = ()) -> None:
+    """Send one message, and descriptors with it. That the other end is gone, reading tells."""
+    text = " ".join([word, *(str(int(number)) for number in numbers)]).encode()
+    try:
+        socket.send_fds(control, [text], list(descriptors))
+    except (BrokenPipeError, ConnectionResetError):
+        return
+
+
+def parse(data: bytes) -> tuple[str, list[int]]:
+    """Split a message into its word and its numbers.
+
+    Raises:
+        ValueError: this is no message.
+    """
+    word, *numbers = data.decode("ascii").split()
+    return word, [int(number) for number in numbers]
 
 
 # ---------------------------------------------------------------- keeper and worker
@@ -348,11 +377,11 @@ class Keeper:
         Returns:
             The exit code to leave with; ``None`` in the worker.
         """
-        self._send(hello=pe, size=size)
-        data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 3)
+        send(self._control, "hello", pe, size)
+        data, descriptors, _, _ = socket.recv_fds(self._control, LONGEST, 3)
         if not data:
             return self._orphaned()
-        numbers = json.loads(data)["start"]
+        _, numbers = parse(data)
         # Out of the way of 0, 1 and 2, which some of them will become.
         given = {n: fd if fd > 2 else _above(fd) for n, fd in zip(numbers, descriptors, strict=True)}
         if 0 not in given:
@@ -366,7 +395,7 @@ class Keeper:
             os.close(descriptor)
         signal.signal(signal.SIGTERM, self._end_worker)
         signal.signal(signal.SIGHUP, self._end_worker)
-        self._send(pid=self._worker)
+        send(self._control, "pid", self._worker)
         return self._watch()
 
     def _watch(self) -> int:
@@ -379,15 +408,15 @@ class Keeper:
             if ended in ready:
                 poller.unregister(ended)
                 _, status = os.waitpid(self._worker, 0)
-                self._send(ended=os.waitstatus_to_exitcode(status), told=self._told)
+                send(self._control, "ended", os.waitstatus_to_exitcode(status), self._told)
             if self._control.fileno() in ready:
-                data = self._control.recv(4096)
+                data = self._control.recv(LONGEST)
                 if not data:
                     return self._orphaned()
-                message = json.loads(data)
-                if "signal" in message:
-                    signal_group(self._worker, message["signal"])
-                if "leave" in message:
+                word, numbers = parse(data)
+                if word == "signal":
+                    signal_group(self._worker, numbers[0])
+                elif word == "leave":
                     signal_group(self._worker, signal.SIGKILL)
                     return 0
 
@@ -400,12 +429,6 @@ class Keeper:
             signal_group(self._worker, signal.SIGKILL)
         remove_folder(self._folder)
         return 1
-
-    def _send(self, **message: int) -> None:
-        try:
-            self._control.send(json.dumps(message).encode())
-        except (BrokenPipeError, ConnectionResetError):  # the next receive says so too
-            return
 
 
 def _above(descriptor: int) -> int:
@@ -448,6 +471,8 @@ def run_alone(pe: int, folder: str) -> int | None:
     if code < 0:
         text = f"pypgas: PE {pe} was killed by {signal.Signals(-code).name}\n"
     if os.path.exists(report_path(folder, pe)):
+        import json
+
         with open(report_path(folder, pe), encoding="utf-8") as file:
             report = json.load(file)
         text += report["traceback"] or report["message"] + "\n"

@@ -9,7 +9,6 @@ in one thread around one selector.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import selectors
 import shutil
@@ -100,11 +99,9 @@ class _PE:
         self.connected = True
         self.pipes: dict[int, Stream] = {}
 
-    def send(self, **message: object) -> None:
-        try:
-            self.control.send(json.dumps(message).encode())
-        except OSError:  # its end is noticed by reading
-            return
+    def send(self, word: str, *numbers: int) -> None:
+        if self.connected:
+            child.send(self.control, word, *numbers)
 
 
 class Job:
@@ -232,9 +229,8 @@ class Job:
         control, _ = listener.accept()
         control.settimeout(10)
         try:
-            hello = json.loads(control.recv(4096))
-            number, size = int(hello["hello"]), int(hello["size"])
-        except (OSError, ValueError, KeyError):  # it died before it had said anything
+            _, (number, size) = child.parse(control.recv(child.LONGEST))
+        except (OSError, ValueError):  # it died before it had said anything
             control.close()
             return
         if size != self._spec.n or number in self._pes:
@@ -250,11 +246,7 @@ class Job:
         self._pes[number] = pe
         self._selector.register(control, selectors.EVENT_READ, lambda: self._hear(pe))
         given = self._descriptors(pe)
-        message = json.dumps({"start": list(given)}).encode()
-        try:
-            socket.send_fds(control, [message], list(given.values()))
-        except OSError:  # its end is noticed by reading
-            pass
+        child.send(control, "start", *given, descriptors=list(given.values()))
         for descriptor in given.values():
             if descriptor > 2:
                 os.close(descriptor)
@@ -283,7 +275,7 @@ class Job:
 
     def _hear(self, pe: _PE) -> None:
         try:
-            data = pe.control.recv(4096)
+            data = pe.control.recv(child.LONGEST)
         except OSError:
             data = b""
         if not data:
@@ -295,13 +287,13 @@ class Job:
                 pe.state.lost = not self._ending
                 self._pe_ended(pe, -signal.SIGKILL, killed=True)
             return
-        message = json.loads(data)
-        if "pid" in message:
-            pe.state.pid = message["pid"]
+        word, numbers = child.parse(data)
+        if word == "pid":
+            pe.state.pid = numbers[0]
             if self._interrupts:  # it came too late for the signal
-                pe.send(signal=int(signal.SIGINT))
-        if "ended" in message:
-            self._pe_ended(pe, message["ended"], killed=bool(message["told"]))
+                pe.send("signal", signal.SIGINT)
+        elif word == "ended":
+            self._pe_ended(pe, numbers[0], killed=bool(numbers[1]))
 
     def _pe_ended(self, pe: _PE, code: int, killed: bool) -> None:
         state = pe.state
@@ -362,8 +354,8 @@ class Job:
 
     def _send_all(self, number: int) -> None:
         for pe in self._pes.values():
-            if pe.connected and pe.state.code is None:
-                pe.send(signal=int(number))
+            if pe.state.code is None:
+                pe.send("signal", number)
 
     def _time_out(self, now: float) -> None:
         self._limit = None
@@ -377,7 +369,7 @@ class Job:
                 continue
             # One after the other, so that each stack is under its PE's name.
             self._say(f"PE {number}:")
-            pe.send(signal=int(child.STACK_SIGNAL))
+            pe.send("signal", child.STACK_SIGNAL)
             until = time.monotonic() + _STACK_GRACE / max(1, self._spec.n / 4)
             while time.monotonic() < until:
                 self._turn(until - time.monotonic())
@@ -389,7 +381,7 @@ class Job:
         self._ending = True
         self._limit = self._deadline = None
         for pe in self._pes.values():
-            pe.send(leave=True)
+            pe.send("leave")
         self._wait_for_launcher(_LAUNCHER_GRACE)
         for number, grace in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
             if self._launcher is not None and self._launcher_code is None:

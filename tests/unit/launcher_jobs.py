@@ -93,6 +93,9 @@ def job(*arguments: str, environ: Mapping[str, str] | None = None, **options: ob
     try:
         yield running
     finally:
+        # Its other processes remove the job's folder when the command has gone.
+        process.kill()
+        running.gone()
         for pid in running.processes():
             os.kill(pid, signal.SIGKILL)
         process.communicate()

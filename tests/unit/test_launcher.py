@@ -76,7 +76,9 @@ def test_code_gets_its_arguments() -> None:
 
 
 def test_nothing_is_imported_before_the_program() -> None:
-    status, out, _ = run("-n", "2", "-c", "import sys; print('numpy' in sys.modules, 'pypgas' in sys.modules)")
+    status, out, _ = run(
+        "-n", "2", "-c", "import sys; print('numpy' in sys.modules, 'pypgas' in sys.modules)"
+    )
     assert status == 0
     assert out.splitlines() == ["False False"] * 2
 
@@ -308,7 +310,9 @@ def test_bad_requests_are_refused(arguments: list[str], words: str) -> None:
 
 def test_a_launcher_that_does_not_start_the_pes_is_an_error(tmp_path: Path) -> None:
     fake = tmp_path / "mpirun"
-    fake.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "mpirun (Open MPI) 5.0.0" && exit\necho no slots; exit 3\n')
+    fake.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo "mpirun (Open MPI) 5.0.0" && exit\necho no slots; exit 3\n'
+    )
     fake.chmod(0o755)
     status, _, err = run("--launcher", str(fake), "-n", "2", "-c", "pass")
     assert status == 3

@@ -84,7 +84,9 @@ def test_the_launcher_is_killed(tmp_path: Path) -> None:
     with job("-n", "2", *code(UP + "time.sleep(100)"), str(tmp_path)) as running:
         up(running, tmp_path, 2)
         for pid in running.processes():
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1] == str(running.process.pid):
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1] == str(
+                running.process.pid
+            ):
                 os.kill(pid, signal.SIGKILL)
         status, _, err = running.finish(15)
         assert running.gone()
@@ -93,7 +95,9 @@ def test_the_launcher_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_keeper_is_killed(tmp_path: Path) -> None:
-    text = UP + "open(os.path.join(sys.argv[1], f'keeper{pe}'), 'w').write(str(os.getppid()))\ntime.sleep(100)"
+    text = (
+        UP + "open(os.path.join(sys.argv[1], f'keeper{pe}'), 'w').write(str(os.getppid()))\ntime.sleep(100)"
+    )
     with job("-n", "2", *code(text), str(tmp_path)) as running:
         running.wait_for_files(tmp_path, ["keeper0", "keeper1"])
         time.sleep(0.1)
@@ -124,7 +128,9 @@ def test_a_failure_decides_even_if_the_time_limit_passes_later() -> None:
 
 
 def test_a_quit_signal_prints_stacks_and_the_job_goes_on(tmp_path: Path) -> None:
-    text = UP + "open_end = time.monotonic() + 1.5\nwhile time.monotonic() < open_end: time.sleep(0.1)\nchild.kill()"
+    text = (
+        UP + "until = time.monotonic() + 1.5\nwhile time.monotonic() < until: time.sleep(0.1)\nchild.kill()"
+    )
     with job("-n", "2", *code(text), str(tmp_path)) as running:
         up(running, tmp_path, 2)
         running.process.send_signal(signal.SIGQUIT)
