@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 import pypgas as pg
-from pypgas import dtypes
 from pypgas.errors import InvalidValueError
 from pypgas.shmem._enums import OP, reduction_name
 from pypgas.shmem._objects import Team, pe_number, resolve_team
@@ -18,6 +17,7 @@ from pypgas.shmem._operands import (
     Array,
     count,
     flat,
+    has_operations,
     movable,
     movable_strided,
     pair,
@@ -117,7 +117,7 @@ def reduce(
     to, of = _target_and_source(target, source)
     n = count(size, min(to.size, of.size))
     to, of = to[:n], of[:n]
-    if dtypes.is_supported(to.dtype):
+    if has_operations(to.dtype):
         pg.reduce(of, op=name, team=members, out=to)
         return
     # The device library has no long double. NumPy has, once the contributions are here.

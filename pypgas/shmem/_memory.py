@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pypgas as pg
+from pypgas import _native
 from pypgas.errors import DoubleFreeError, InvalidTypeError, InvalidValueError, StaleArrayError
 from pypgas.shmem._operands import Array
 
@@ -216,19 +217,40 @@ def ptr(target: Array, pe: int) -> Array | None:
     The result has the shape, strides and dtype of ``target``, and is read-only if that is.
     ``None`` if the memory of ``pe`` is not mapped into this process.
     """
-    return pg.peer(target, pe)
+    if not isinstance(target, np.ndarray):
+        raise InvalidTypeError(f"PE {pg.my_pe()}: ptr takes an array, not {type(target).__name__}")
+    block = _block(target)
+    theirs = _native.peer_array(block, pe)
+    if theirs is None:
+        return None
+    offset = _address(target) - _address(block)
+    view: Array = np.ndarray(target.shape, target.dtype, theirs, offset, target.strides)
+    view.flags.writeable = target.flags.writeable
+    return view
 
 
 def addr_accessible(addr: Array, pe: int) -> bool:
     """Return whether PE ``pe`` has an instance of this array that can be reached from here."""
     if not isinstance(addr, np.ndarray):
         raise InvalidTypeError(f"PE {pg.my_pe()}: addr_accessible takes an array")
-    return pe_accessible(pe) and pg.is_symmetric(addr)
+    return pe_accessible(pe) and pg.is_symmetric(_block(addr))
 
 
 def pe_accessible(pe: int) -> bool:
     """Return whether ``pe`` is the number of a PE that can be reached from here."""
     return 0 <= pe < pg.n_pes()
+
+
+def _block(array: Array) -> Array:
+    """Return the array of bytes that an array of symmetric memory is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _elements(shape: Shape) -> int:

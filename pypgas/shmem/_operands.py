@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pypgas as pg
-from pypgas import dtypes
+from pypgas.dtypes import DTYPES
 from pypgas.errors import InvalidTypeError, InvalidValueError
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -41,7 +41,7 @@ def flat(array: object, *, writable: bool = False) -> Array:
                 f"PE {pg.my_pe()}: the array is not contiguous; pass a contiguous part, or use iput and iget"
             )
         array = array.T
-    return np.asarray(array).reshape(-1)
+    return array if array.ndim == 1 else np.asarray(array).reshape(-1)
 
 
 def single(array: object, *, writable: bool = False) -> Array:
@@ -94,13 +94,19 @@ def strided_count(size: int, stride: int) -> int:
 
 
 @functools.cache
+def has_operations(dtype: np.dtype[Any]) -> bool:
+    """Return whether the device library computes with this dtype."""
+    return dtype in DTYPES and dtype.isnative
+
+
+@functools.cache
 def _carrier(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     """Return the dtype to move elements of ``dtype`` as; ``None`` if it needs no change.
 
     C's long double, characters and records have no arithmetic in the device library, but can
     be moved: bit for bit, in elements of the same size, or of one byte if no size fits.
     """
-    if dtypes.is_supported(dtype):
+    if has_operations(dtype):
         return None
     if dtype.hasobject or dtype.itemsize == 0:
         raise InvalidTypeError(f"PE {pg.my_pe()}: arrays of dtype {dtype} cannot be moved")
@@ -136,4 +142,4 @@ def pair(target: object, source: object, size: int | None) -> tuple[Array, Array
     of = flat(source)
     same_dtype(to, of)
     n = count(size, min(to.size, of.size))
-    return movable(to[:n]), movable(of[:n])
+    return movable(to if n == to.size else to[:n]), movable(of if n == of.size else of[:n])
