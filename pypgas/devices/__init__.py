@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a PE computes and keeps its heap on."""

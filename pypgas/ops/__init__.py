@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of the public API, by group."""
