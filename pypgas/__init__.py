@@ -12,8 +12,7 @@ from .core.team import Team
 from .dtypes import DTYPES, EQ, GE, GT, LE, LT, NE, SIGNAL_ADD, SIGNAL_SET, Compare, SignalOp, bfloat16
 from .errors import *  # noqa: F403 - the error tree lists its own public names
 from .errors import __all__ as _errors
-from .info import VERSION as __version__
-from .info import info
+from .info import VERSION, info
 from .memory.array import SymmetricArray
 from .memory.creation import alloc, array, empty, free, full, heap_statistics, is_symmetric, ones, zeros
 from .memory.heap import HeapStatistics, LiveBlock
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
     TEAM_WORLD: Team
     TEAM_SHARED: Team
     TEAM_NODE: Team
+
+__version__ = VERSION
 
 _TEAMS = {"TEAM_WORLD": "world", "TEAM_SHARED": "shared", "TEAM_NODE": "node"}
 

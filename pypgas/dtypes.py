@@ -72,10 +72,12 @@ def check_dtype(operation: str, dtype: Any) -> np.dtype[Any]:
         InvalidTypeError: it has none; the message lists those that do.
     """
     try:
-        found = np.dtype(dtype)
+        found: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         raise InvalidTypeError(f"{operation}: dtype = {dtype!r} is not a NumPy dtype") from None
     if found not in DTYPES or not found.isnative:
         names = ", ".join(known.name for known in DTYPES)
-        raise InvalidTypeError(f"{operation}: dtype = {found} is not supported; use one of {names}, in native byte order")
+        raise InvalidTypeError(
+            f"{operation}: dtype = {found} is not supported; use one of {names}, in native byte order"
+        )
     return found

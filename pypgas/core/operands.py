@@ -31,7 +31,11 @@ def as_array(obj: Any, dtype: npt.DTypeLike | None, operation: str, name: str) -
     """
     where = f"{pe_prefix()}{operation}: {name}"
     try:
-        if hasattr(obj, "__dlpack__") and not isinstance(obj, (np.ndarray, np.generic)) and not hasattr(obj, "__array__"):
+        if (
+            hasattr(obj, "__dlpack__")
+            and not isinstance(obj, (np.ndarray, np.generic))
+            and not hasattr(obj, "__array__")
+        ):
             found = np.from_dlpack(obj)
         else:
             found = np.asarray(obj)
@@ -56,11 +60,15 @@ def _cast(obj: Any, found: npt.NDArray[Any], wanted: np.dtype[Any], where: str) 
     source = np.dtype("float16") if found.dtype.kind == "V" else found.dtype
     target = np.dtype("float16") if wanted.kind == "V" else wanted
     if not integers and not np.can_cast(source, target, "same_kind"):
-        raise InvalidTypeError(f"{where} has dtype {found.dtype}, which does not cast to {wanted} without changing its kind")
+        raise InvalidTypeError(
+            f"{where} has dtype {found.dtype}, which does not cast to {wanted} without changing its kind"
+        )
     if integers and (weak or not np.can_cast(source, target, "same_kind")) and found.size:
         limits = np.iinfo(wanted)
         low, high = int(found.min()), int(found.max())
         if low < limits.min or high > limits.max:
             wrong = low if low < limits.min else high
-            raise InvalidValueError(f"{where} = {wrong} does not fit in {wanted}, {limits.min} to {limits.max}")
+            raise InvalidValueError(
+                f"{where} = {wrong} does not fit in {wanted}, {limits.min} to {limits.max}"
+            )
     return found.astype(wanted)

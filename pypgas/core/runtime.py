@@ -23,7 +23,7 @@ from ..memory import heap
 from ..memory.heap import Heap
 from ..transports.direct import DirectMapping
 from . import binding, status
-from .team import Team
+from .team import predefined
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -33,7 +33,6 @@ __all__ = ["Runtime", "current_runtime", "finalize", "init", "is_initialized", "
 _log = logging.getLogger("pypgas")
 
 _FINALIZED, _FAILED = 2, 3
-_WORLD, _SHARED, _NODE = 0, 1, 2
 _LEAST_HEAP = 64 << 20
 _SPINS, _SPINS_WHEN_CROWDED = 400, 20  # looks at a variable before a wait yields its core
 _LOCAL_SETTINGS = ("job_dir", "log_level")  # may differ between PEs
@@ -93,11 +92,8 @@ class Runtime:
             self.heap = Heap(heap_bytes, mapping.heaps[bootstrap.rank], status.call_site)
             heap.set_current(self.heap)
             everyone = tuple(range(bootstrap.size))
-            self.world = Team(_WORLD, everyone, "TEAM_WORLD")
+            self.world, self.shared, self.node = predefined(settings.max_teams, everyone, tuple(here))
             _native.set_world(self.world)
-            self.shared = Team(_SHARED, tuple(here), "TEAM_SHARED")
-            self.node = Team(_NODE, tuple(here), "TEAM_NODE")
-            self.used_teams = {_WORLD, _SHARED, _NODE}
             # The areas were prepared before any descriptor was passed on; teams are made on all PEs before any is used.
             bootstrap.barrier()
         except BaseException:
@@ -138,7 +134,10 @@ class Runtime:
         try:
             mapping.map({self.bootstrap.rank: os.dup(own)})
             _native.prepare_area(
-                mapping.areas[self.bootstrap.rank], self.settings.max_teams, self.settings.staging_size, os.getpid()
+                mapping.areas[self.bootstrap.rank],
+                self.settings.max_teams,
+                self.settings.staging_size,
+                os.getpid(),
             )
             mapping.map(sockets.exchange(own))
         finally:
@@ -213,7 +212,9 @@ class Runtime:
 
     def __repr__(self) -> str:
         state = "live" if self.live else "ended"
-        return f"<pypgas.Runtime PE {self.bootstrap.rank} of {self.bootstrap.size}, {self.device.name}, {state}>"
+        return (
+            f"<pypgas.Runtime PE {self.bootstrap.rank} of {self.bootstrap.size}, {self.device.name}, {state}>"
+        )
 
 
 def describe_exception(error: BaseException) -> str:
@@ -265,7 +266,12 @@ def init(
     """
     global _runtime
     arguments: dict[str, object] = dict(
-        settings, comm=comm, device=device, heap_size=heap_size, wait_timeout=wait_timeout, wait_report=wait_report
+        settings,
+        comm=comm,
+        device=device,
+        heap_size=heap_size,
+        wait_timeout=wait_timeout,
+        wait_report=wait_report,
     )
     if _runtime is not None and _runtime._live:
         _native.check("init")

@@ -92,14 +92,20 @@ def explain(outcome: str, facts: dict[str, Any]) -> PgasError:
     if outcome == "mismatch":
         return _mismatch(here, facts)
     if outcome == "failed":
-        pes = [pe for pe in facts["pes"] if not _native.status(pe)["reason"].startswith(SECONDARY)] or facts["pes"]
+        pes = [pe for pe in facts["pes"] if not _native.status(pe)["reason"].startswith(SECONDARY)] or facts[
+            "pes"
+        ]
         return PeerFailedError(
             f"{here}: waiting {_what(facts)}, but {_describe(pes)}. The job can't go on with this PE; "
             "look at its own message first",
             pes,
         )
     missing = facts["pes"]
-    who = f"PEs {missing} are missing: {_describe(missing)}" if missing else f"The other PEs: {_describe(_others())}"
+    who = (
+        f"PEs {missing} are missing: {_describe(missing)}"
+        if missing
+        else f"The other PEs: {_describe(_others())}"
+    )
     return WaitTimeoutError(
         f"{here}: gave up after {facts['elapsed']:.3g} s {_what(facts)}. {who}. "
         "(The limit is timeout=, or the setting wait_timeout, PYPGAS_WAIT_TIMEOUT)",
@@ -142,7 +148,11 @@ def _call_text(operation: str, nbytes: int, dtype: int, detail: int) -> str:
     if detail in (-2, -3):  # the later steps of a long collective
         return f"a later step of {operation}() at byte {nbytes}"
     name = DTYPES[dtype].name
-    how = f"op={_REDUCTIONS[detail]!r}" if operation.endswith("scan") or operation.startswith("reduce") else f"root={detail}"
+    how = (
+        f"op={_REDUCTIONS[detail]!r}"
+        if operation.endswith("scan") or operation.startswith("reduce")
+        else f"root={detail}"
+    )
     return f"{operation}({nbytes} bytes of {name}, {how})"
 
 

@@ -102,7 +102,7 @@ class SymmetricArray(_native.ArrayBase):
     # ---- views
 
     def _wrap(self, view: npt.NDArray[Any]) -> SymmetricArray:
-        return type(self)(view, self._allocation)
+        return SymmetricArray(view, self._allocation)
 
     def __getitem__(self, index: Index) -> SymmetricArray:
         return self._wrap(self.local[basic_index(index, "SymmetricArray[...]")])
@@ -227,7 +227,9 @@ class SymmetricArray(_native.ArrayBase):
         raise InvalidTypeError("a SymmetricArray has no truth value; test x.local, x.size or `x is None`")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise InvalidTypeError("a SymmetricArray can't be pickled or deep-copied: it is memory of this job; pickle x.numpy()")
+        raise InvalidTypeError(
+            "a SymmetricArray can't be pickled or deep-copied: it is memory of this job; pickle x.numpy()"
+        )
 
     def __repr__(self) -> str:
         state = "" if self._allocation.live else ", freed"

@@ -26,9 +26,13 @@ _LARGEST_ALIGN = 1 << 21
 def _shape(operation: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     here = f"PE {_native.my_pe()}: {operation}"
     try:
-        lengths = (operator.index(shape),) if hasattr(shape, "__index__") else tuple(map(operator.index, shape))  # type: ignore[arg-type]
+        lengths = (
+            (operator.index(shape),) if hasattr(shape, "__index__") else tuple(map(operator.index, shape))
+        )  # type: ignore[arg-type]
     except TypeError:
-        raise InvalidTypeError(f"{here}: shape = {shape!r} is not an integer or a sequence of integers") from None
+        raise InvalidTypeError(
+            f"{here}: shape = {shape!r} is not an integer or a sequence of integers"
+        ) from None
     if any(length < 0 for length in lengths):
         raise InvalidValueError(f"{here}: shape = {shape!r} has a negative length")
     return lengths
@@ -54,7 +58,9 @@ def _make(
     elif not hasattr(align, "__index__"):
         raise InvalidTypeError(f"{here}: align = {align!r} is not an integer")
     elif align < 1 or align & (align - 1) or align > _LARGEST_ALIGN:
-        raise InvalidValueError(f"{here}: align = {align} is not a power of two between 1 and {_LARGEST_ALIGN}")
+        raise InvalidValueError(
+            f"{here}: align = {align} is not a power of two between 1 and {_LARGEST_ALIGN}"
+        )
     nbytes = kind.itemsize
     for length in lengths:
         nbytes *= length
@@ -63,7 +69,11 @@ def _make(
 
 
 def empty(
-    shape: int | Sequence[int], dtype: npt.DTypeLike = float, *, memory: str = "device", align: int | None = None
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike = float,
+    *,
+    memory: str = "device",
+    align: int | None = None,
 ) -> SymmetricArray:
     """Return a symmetric array whose elements are not set (collective).
 
@@ -82,14 +92,22 @@ def empty(
 
 
 def zeros(
-    shape: int | Sequence[int], dtype: npt.DTypeLike = float, *, memory: str = "device", align: int | None = None
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike = float,
+    *,
+    memory: str = "device",
+    align: int | None = None,
 ) -> SymmetricArray:
     """Return a symmetric array of zeros (collective). Memory never used before is not touched. See `empty`."""
     return _make("zeros", shape, dtype, memory, align, zeroed=True)
 
 
 def ones(
-    shape: int | Sequence[int], dtype: npt.DTypeLike = float, *, memory: str = "device", align: int | None = None
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike = float,
+    *,
+    memory: str = "device",
+    align: int | None = None,
 ) -> SymmetricArray:
     """Return a symmetric array of ones (collective). See `empty`."""
     return _filled("ones", shape, 1, dtype, memory, align)

@@ -31,10 +31,14 @@ def cast_to(value: Any, target: npt.NDArray[Any], what: str) -> npt.NDArray[Any]
         np.copyto(result, value, casting="same_kind")
     except TypeError as error:
         source = np.asarray(value)
-        if "V" in (source.dtype.kind, target.dtype.kind) and {source.dtype.kind, target.dtype.kind} <= set("Vfiub"):
+        if "V" in (source.dtype.kind, target.dtype.kind) and {source.dtype.kind, target.dtype.kind} <= set(
+            "Vfiub"
+        ):
             np.copyto(result, source, casting="unsafe")  # bfloat16, whose casts NumPy doesn't classify
             if source.dtype.kind == "V" and target.dtype.kind not in "Vf":
-                raise InvalidTypeError(f"{what}: bfloat16 does not cast to {target.dtype} without changing its kind") from None
+                raise InvalidTypeError(
+                    f"{what}: bfloat16 does not cast to {target.dtype} without changing its kind"
+                ) from None
             return result
         raise InvalidTypeError(f"{what}: {error}") from None
     except ValueError as error:
@@ -74,7 +78,7 @@ class RemoteHandle(_native.HandleBase):
         return self.array.size
 
     def __getitem__(self, index: Index) -> RemoteHandle:
-        return type(self)(self.array[index], self.pe)
+        return RemoteHandle(self.array[index], self.pe)
 
     def __setitem__(self, index: Index, value: Any) -> None:
         target = self[index]
@@ -89,7 +93,9 @@ class RemoteHandle(_native.HandleBase):
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
-            raise InvalidValueError("numpy.asarray(x.at(pe), copy=False): reading another PE's memory is a copy")
+            raise InvalidValueError(
+                "numpy.asarray(x.at(pe), copy=False): reading another PE's memory is a copy"
+            )
         return np.asarray(self.get(), dtype)
 
     def __repr__(self) -> str:

@@ -68,7 +68,9 @@ def _here(name: str) -> str:
     return f"PE {_native.my_pe()}: {name}"
 
 
-def _destination(name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array | None]:
+def _destination(
+    name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> tuple[Array, Array | None]:
     """An array to write the result to, and the caller's array if it can't be written directly."""
     if out is None:
         return np.empty(shape, dtype), None
@@ -95,7 +97,13 @@ def _finish(x: Any, result: Array, later: Array | None, out: Any) -> Any:
 
 
 def _run(
-    name: str, team: Team | None, source: Array, destination: Array, timeout: float | None, root: int = 0, op: str = "sum"
+    name: str,
+    team: Team | None,
+    source: Array,
+    destination: Array,
+    timeout: float | None,
+    root: int = 0,
+    op: str = "sum",
 ) -> None:
     _native.collective(name, _CODES[name], team, source, destination, root, op, timeout)
 

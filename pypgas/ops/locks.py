@@ -38,14 +38,18 @@ class Lock:
         """
         self._check("acquire")
         if self._ticket is not None:
-            raise InvalidValueError(f"PE {_native.my_pe()}: Lock.acquire: this PE holds the lock already; it is not reentrant")
+            raise InvalidValueError(
+                f"PE {_native.my_pe()}: Lock.acquire: this PE holds the lock already; it is not reentrant"
+            )
         self._ticket = _native.lock_acquire(self._words, self._home, timeout)
 
     def test(self) -> bool:
         """Take the lock if it is free. Returns whether this PE has it now."""
         self._check("test")
         if self._ticket is not None:
-            raise InvalidValueError(f"PE {_native.my_pe()}: Lock.test: this PE holds the lock already; it is not reentrant")
+            raise InvalidValueError(
+                f"PE {_native.my_pe()}: Lock.test: this PE holds the lock already; it is not reentrant"
+            )
         self._ticket = _native.lock_test(self._words, self._home)
         return self._ticket is not None
 
@@ -73,7 +77,9 @@ class Lock:
     def _check(self, operation: str) -> None:
         _native.check(f"Lock.{operation}")
         if not self._words._allocation.live:
-            raise StaleArrayError(f"PE {_native.my_pe()}: Lock.{operation}: the lock was freed or belongs to an earlier runtime")
+            raise StaleArrayError(
+                f"PE {_native.my_pe()}: Lock.{operation}: the lock was freed or belongs to an earlier runtime"
+            )
 
     def __enter__(self) -> Lock:
         self.acquire()
