@@ -49,11 +49,15 @@ class _Announcement:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Outcome:
-    """How one phase of the setup went on a PE, so that all succeed or all raise."""
+class _Trouble:
+    """Why one phase of the setup failed on a PE."""
 
-    error: str | None
-    connected: tuple[int, ...] = ()
+    text: str
+    secondary: bool  # only because another PE had failed
+
+
+class _GaveUpError(PgasError):
+    """Another PE closed its connection during setup; it reports the reason itself."""
 
 
 class NodeSockets:
@@ -138,37 +142,46 @@ class NodeSockets:
             return
         token = bootstrap.bcast(secrets.token_bytes(_TOKEN_BYTES))
         name = b"\0pypgas-" + secrets.token_hex(16).encode()
-        own_pidfd = _own_pidfd()
         listener = _Listener(self.rank, token)
+
+        def attempt(step: Callable[[], None]) -> _Trouble | None:
+            trouble = _attempt(step)
+            if trouble is not None:
+                # At once, so that the others need not wait for us until their time is up.
+                listener.close()
+                self.close()
+            return trouble
+
         try:
-            error = _attempt(lambda: listener.open(name, bootstrap.size))
-            announced = bootstrap.allgather((error, _Announcement(name, os.getpid(), own_pidfd is not None)))
-            self._raise_any([each_error for each_error, _ in announced])
+            trouble = attempt(lambda: listener.open(name, bootstrap.size))
+            mine = _Announcement(name, os.getpid(), listener.pidfd is not None)
+            announced = bootstrap.allgather((trouble, mine))
+            self._raise_any([reported for reported, _ in announced])
             everyone = [announcement for _, announcement in announced]
 
-            error = _attempt(lambda: self._connect_upward(everyone, token, listener))
-            outcomes = bootstrap.allgather(_Outcome(error, tuple(self.peers)))
-            self._raise_any([outcome.error for outcome in outcomes])
-            callers = {pe for pe, outcome in enumerate(outcomes) if self.rank in outcome.connected}
+            trouble = attempt(lambda: self._connect_upward(everyone, token, listener))
+            connected = bootstrap.allgather((trouble, tuple(self.peers)))
+            self._raise_any([reported for reported, _ in connected])
+            callers = {pe for pe, (_, called) in enumerate(connected) if self.rank in called}
 
-            error = _attempt(lambda: self._greet(callers, token, listener, everyone))
-            self._raise_any(bootstrap.allgather(error))
+            trouble = attempt(lambda: self._greet(callers, token, listener, everyone))
+            self._raise_any(bootstrap.allgather(trouble))
 
-            error = _attempt(lambda: self._exchange_pidfds(own_pidfd, everyone))
-            self._raise_any(bootstrap.allgather(error))
+            trouble = attempt(lambda: self._exchange_pidfds(listener.pidfd, everyone))
+            self._raise_any(bootstrap.allgather(trouble))
         except BaseException:
             self.close()
             raise
         finally:
             listener.close()
-            if own_pidfd is not None:
-                os.close(own_pidfd)
 
-    def _raise_any(self, errors: list[str | None]) -> None:
-        failed = [f"PE {pe}: {error}" for pe, error in enumerate(errors) if error is not None]
+    def _raise_any(self, troubles: list[_Trouble | None]) -> None:
+        failed = [(pe, trouble) for pe, trouble in enumerate(troubles) if trouble is not None]
         if failed:
-            shown = "; ".join(failed[:4]) + (f"; and {len(failed) - 4} more" * (len(failed) > 4))
-            raise BootstrapError(f"PE {self.rank}: connecting the PEs of a node: {shown}")
+            primary = [(pe, trouble) for pe, trouble in failed if not trouble.secondary] or failed
+            shown = "; ".join(f"PE {pe}: {trouble.text}" for pe, trouble in primary[:4])
+            more = f"; and {len(primary) - 4} more" if len(primary) > 4 else ""
+            raise BootstrapError(f"PE {self.rank}: connecting the PEs of a node failed on {shown}{more}")
 
     def _connect_upward(self, everyone: list[_Announcement], token: bytes, listener: _Listener) -> None:
         """Connect to each higher PE whose listener can be reached, and send it our hello."""
@@ -227,6 +240,8 @@ class NodeSockets:
                 message = _receive(self.peers[pe], _HELLO.size)
                 if message is None:
                     continue
+                if not message:
+                    raise _GaveUpError(f"PE {pe} closed the connection")
                 if message != _HELLO.pack(token, pe):
                     raise BootstrapError(f"PE {pe} did not answer with this job's token")
                 answered.discard(pe)
@@ -354,18 +369,21 @@ class NodeSockets:
 
 
 class _Listener:
-    """The socket on which lower PEs reach this one during setup."""
+    """The socket on which lower PEs reach this one during setup, and the pidfd they will get."""
 
     def __init__(self, rank: int, token: bytes) -> None:
+        self.pidfd: int | None = None
         self._rank = rank
         self._token = token
         self._socket: socket.socket | None = None
         self._strangers: list[socket.socket] = []  # accepted, no valid hello yet
 
     def open(self, name: bytes, size: int) -> None:
+        self.pidfd = _own_pidfd()
         self._socket = _new_socket()
         self._socket.bind(name)
-        self._socket.listen(size)
+        # Some room to spare, so that strangers who knock cannot keep the lower PEs out.
+        self._socket.listen(size + 128)
 
     def accept_pending(self) -> None:
         """Accept what is in the backlog. Connections of other users are dropped."""
@@ -418,17 +436,23 @@ class _Listener:
         self._strangers.clear()
         if self._socket is not None:
             self._socket.close()
+            self._socket = None
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
 
 
-def _attempt(step: Callable[[], None]) -> str | None:
-    """Run ``step``; return its error as text, for the other PEs to raise it too."""
+def _attempt(step: Callable[[], None]) -> _Trouble | None:
+    """Run ``step``; return its error, for the other PEs to raise it too."""
     try:
         step()
     except (OSError, PgasError) as error:
         text = str(error)
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             text += "; raise the limit on open files (ulimit -n)"
-        return text
+        # A connection reset, like the first two, means that the other PE gave up first.
+        secondary = isinstance(error, (_GaveUpError, PeerFailedError, ConnectionError))
+        return _Trouble(text, secondary)
     return None
 
 

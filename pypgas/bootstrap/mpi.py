@@ -11,10 +11,10 @@ Whoever initialised MPI finalises it:
   other PEs, which may never come. Leaving without it lets the launcher see the failure and end
   the job.
 
-``sys.exit(code)`` leaves no trace that an exit hook could see, so under a plain ``mpirun`` it
-counts as a normal exit whatever the code is, and the PE joins the others in ``MPI_Finalize``.
-``pypgas run`` sees the exit code itself and treats any but 0 as a failure. A program that must
-end its job from one PE calls ``pypgas.abort()``.
+- ``sys.exit(code)`` leaves no trace that an exit hook could see, so here it counts as a normal
+  exit whatever the code is, and the PE joins the others in ``MPI_Finalize``. Those who do see it
+  call `leave_without_mpi` for a code other than 0: a ``with`` block of the runtime, the wrapper
+  of ``pypgas run``, and a runtime whose implicit finalisation finds the others elsewhere.
 """
 
 from __future__ import annotations
