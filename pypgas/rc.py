@@ -30,7 +30,7 @@ thread_level: str = "multiple"
 """The thread level to ask for: multiple, serialized, funneled or single."""
 
 finalize: bool | None = None
-"""Finalise when the program ends; ``None`` means: if it was initialised at import."""
+"""Kept for compatibility: pypgas ends an initialised runtime with the program in any case."""
 
 
 class _Options(ModuleType):

@@ -8,7 +8,7 @@ before into the local one-element array ``fetch``, which holds it after :func:`q
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,9 +28,15 @@ def _fetch_operands(fetch: object, target: object) -> tuple[Array, Array]:
     return into, element
 
 
+def _number(value: Any) -> Number:
+    """Return a NumPy scalar as a Python number."""
+    number: Number = value.item()
+    return number
+
+
 def atomic_fetch(source: Array, pe: int, ctx: Ctx | None = None) -> Number:
     """Return the value of ``source`` on ``pe``."""
-    return pg.atomic_fetch(single(source), pe, ctx=resolve_ctx(ctx)).item()
+    return _number(pg.atomic_fetch(single(source), pe, ctx=resolve_ctx(ctx)))
 
 
 def atomic_fetch_nbi(fetch: Array, source: Array, pe: int, ctx: Ctx | None = None) -> None:
@@ -47,7 +53,7 @@ def atomic_set(target: Array, value: Number, pe: int, ctx: Ctx | None = None) ->
 def atomic_swap(target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> Number:
     """Set ``target`` on ``pe`` to ``value`` and return what it was."""
     element = single(target, writable=True)
-    return pg.atomic_swap(element, value, pe, ctx=resolve_ctx(ctx)).item()
+    return _number(pg.atomic_swap(element, value, pe, ctx=resolve_ctx(ctx)))
 
 
 def atomic_swap_nbi(fetch: Array, target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> None:
@@ -61,7 +67,7 @@ def atomic_compare_swap(
 ) -> Number:
     """Set ``target`` on ``pe`` to ``value`` if it equals ``cond``; return what it was."""
     element = single(target, writable=True)
-    return pg.atomic_compare_swap(element, cond, value, pe, ctx=resolve_ctx(ctx)).item()
+    return _number(pg.atomic_compare_swap(element, cond, value, pe, ctx=resolve_ctx(ctx)))
 
 
 def atomic_compare_swap_nbi(
@@ -79,7 +85,7 @@ def atomic_inc(target: Array, pe: int, ctx: Ctx | None = None) -> None:
 
 def atomic_fetch_inc(target: Array, pe: int, ctx: Ctx | None = None) -> Number:
     """Add 1 to ``target`` on ``pe`` and return what it was."""
-    return pg.atomic_fetch_inc(single(target, writable=True), pe, ctx=resolve_ctx(ctx)).item()
+    return _number(pg.atomic_fetch_inc(single(target, writable=True), pe, ctx=resolve_ctx(ctx)))
 
 
 def atomic_fetch_inc_nbi(fetch: Array, target: Array, pe: int, ctx: Ctx | None = None) -> None:
@@ -96,7 +102,7 @@ def atomic_add(target: Array, value: Number, pe: int, ctx: Ctx | None = None) ->
 def atomic_fetch_add(target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> Number:
     """Add ``value`` to ``target`` on ``pe`` and return what it was."""
     element = single(target, writable=True)
-    return pg.atomic_fetch_add(element, value, pe, ctx=resolve_ctx(ctx)).item()
+    return _number(pg.atomic_fetch_add(element, value, pe, ctx=resolve_ctx(ctx)))
 
 
 def atomic_fetch_add_nbi(fetch: Array, target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> None:
@@ -113,7 +119,7 @@ def atomic_and(target: Array, value: Number, pe: int, ctx: Ctx | None = None) ->
 def atomic_fetch_and(target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> Number:
     """Bitwise-and ``value`` into ``target`` on ``pe`` and return what it was."""
     element = single(target, writable=True)
-    return pg.atomic_fetch_and(element, value, pe, ctx=resolve_ctx(ctx)).item()
+    return _number(pg.atomic_fetch_and(element, value, pe, ctx=resolve_ctx(ctx)))
 
 
 def atomic_fetch_and_nbi(fetch: Array, target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> None:
@@ -130,7 +136,7 @@ def atomic_or(target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> 
 def atomic_fetch_or(target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> Number:
     """Bitwise-or ``value`` into ``target`` on ``pe`` and return what it was."""
     element = single(target, writable=True)
-    return pg.atomic_fetch_or(element, value, pe, ctx=resolve_ctx(ctx)).item()
+    return _number(pg.atomic_fetch_or(element, value, pe, ctx=resolve_ctx(ctx)))
 
 
 def atomic_fetch_or_nbi(fetch: Array, target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> None:
@@ -147,7 +153,7 @@ def atomic_xor(target: Array, value: Number, pe: int, ctx: Ctx | None = None) ->
 def atomic_fetch_xor(target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> Number:
     """Bitwise-xor ``value`` into ``target`` on ``pe`` and return what it was."""
     element = single(target, writable=True)
-    return pg.atomic_fetch_xor(element, value, pe, ctx=resolve_ctx(ctx)).item()
+    return _number(pg.atomic_fetch_xor(element, value, pe, ctx=resolve_ctx(ctx)))
 
 
 def atomic_fetch_xor_nbi(fetch: Array, target: Array, value: Number, pe: int, ctx: Ctx | None = None) -> None:
@@ -165,8 +171,7 @@ def atomic_op(target: Array, value: Number | None, op: AMO, pe: int, ctx: Ctx | 
 
 def atomic_fetch_op(target: Array, value: Number | None, op: AMO, pe: int, ctx: Ctx | None = None) -> Number:
     """Apply ``op`` with ``value`` to ``target`` on ``pe`` and return what it was."""
-    result: Number = _fetch_op(single(target, writable=True), value, op, pe, ctx).item()
-    return result
+    return _number(_fetch_op(single(target, writable=True), value, op, pe, ctx))
 
 
 def atomic_fetch_op_nbi(
@@ -177,9 +182,8 @@ def atomic_fetch_op_nbi(
     into[0] = _fetch_op(element, value, op, pe, ctx)
 
 
-def _fetch_op(element: Array, value: Number | None, op: AMO, pe: int, ctx: Ctx | None) -> np.generic:
+def _fetch_op(element: Array, value: Number | None, op: AMO, pe: int, ctx: Ctx | None) -> Any:
     name = amo_name(op)
     operands = () if name == "inc" else (value,)
-    function = pg.atomic_swap if name == "set" else getattr(pg, f"atomic_fetch_{name}")
-    result: np.generic = function(element, *operands, pe, ctx=resolve_ctx(ctx))
-    return result
+    function = getattr(pg, "atomic_swap" if name == "set" else f"atomic_fetch_{name}")
+    return function(element, *operands, pe, ctx=resolve_ctx(ctx))

@@ -98,7 +98,7 @@ def alltoalls(
     to, of = _target_and_source(target, source)
     room = min(strided_count(to.size, tst), strided_count(of.size, sst))
     n = _block(room, size, members.n_pes)
-    pg.alltoalls(movable_strided(of), tst=tst, sst=sst, nelems=n, team=members, out=movable_strided(to))
+    pg.alltoalls(movable_strided(to), movable_strided(of), tst, sst, n, team=members)
 
 
 def reduce(

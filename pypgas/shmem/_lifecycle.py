@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import sys
 from typing import NoReturn
 
 import pypgas as pg
@@ -91,12 +89,3 @@ def start() -> None:
             init()
         if rc.finalize is None:
             rc.finalize = True
-    if rc.finalize:
-        atexit.register(_finalize_at_exit)
-
-
-def _finalize_at_exit() -> None:
-    # A program that ends by an exception must not wait for PEs that may never come.
-    failed = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    if failed is None and pg.is_initialized():
-        pg.finalize()

@@ -51,7 +51,7 @@ def alloc(
     make = pg.zeros if clear else pg.empty
     # A block of zero bytes takes one, so that it has an address to be freed by.
     block: Array = make(max(nbytes, 1), np.uint8, align=align).local
-    return memoryview(block)[:nbytes]
+    return block.data[:nbytes]
 
 
 def free(mem: memoryview | Array) -> None:
@@ -77,7 +77,7 @@ def free(mem: memoryview | Array) -> None:
 def fromalloc(
     mem: memoryview,
     shape: Shape | None = None,
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
     order: Literal["C", "F"] = "C",
 ) -> Array:
     """Return the memory of :func:`alloc` as an array.
@@ -93,7 +93,7 @@ def fromalloc(
     """
     if not isinstance(mem, memoryview):
         raise InvalidTypeError(f"PE {pg.my_pe()}: fromalloc takes a memoryview, not {type(mem).__name__}")
-    dtype = np.dtype(dtype)
+    dtype = np.dtype(float if dtype is None else dtype)
     if shape is None:
         shape = mem.nbytes // dtype.itemsize
     needed = _elements(shape) * dtype.itemsize
@@ -132,7 +132,7 @@ def del_array(a: Array) -> None:
 
 def array(
     obj: Any,
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
     *,
     order: Literal["K", "A", "C", "F"] = "K",
     align: int | None = None,
@@ -193,7 +193,7 @@ def ones(
 def full(
     shape: Shape,
     fill_value: Any,
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
     order: Literal["C", "F"] = "C",
     *,
     align: int | None = None,
@@ -206,7 +206,7 @@ def full(
     if dtype is None:
         dtype = np.asarray(fill_value).dtype
     a = new_array(shape, dtype, order, align=align, hints=hints, clear=False)
-    np.copyto(a, fill_value, casting="unsafe")
+    np.copyto(a, np.asarray(fill_value), casting="unsafe")
     pg.sync_all()
     return a
 

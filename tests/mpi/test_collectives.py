@@ -107,7 +107,7 @@ def test_alltoalls(dtype):
         for pe in range(n):
             theirs = some(n * block * sst, dtype, pe)[::sst]
             expected[::tst][pe * block : (pe + 1) * block] = theirs[me * block : (me + 1) * block]
-        pg.alltoalls(some(n * block * sst, dtype, me), tst=tst, sst=sst, nelems=block, out=out)
+        pg.alltoalls(out, some(n * block * sst, dtype, me), tst, sst, block)
         assert np.array_equal(out.local, expected)
 
 

@@ -357,8 +357,11 @@ OPERATIONS = {
     if name not in ("expect", "compare", "pick", "slices", "values") and not name.startswith("_")
 }
 
-numbers = st.lists(st.integers(0, 999), max_size=12)
-sequences = st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), numbers), max_size=30)
+operation = st.tuples(
+    st.sampled_from(sorted(OPERATIONS)), st.lists(st.integers(0, 999), min_size=8, max_size=12)
+)
+# Left to itself, hypothesis makes lists of five elements on average.
+sequences = st.integers(0, 60).flatmap(lambda n: st.lists(operation, min_size=n, max_size=n))
 
 
 @time_limit(180)
