@@ -56,7 +56,9 @@ def format_size(nbytes: int) -> str:
     return str(nbytes)
 
 
-def _size(minimum: int) -> Callable[[object], int]:
+def _size(minimum: int, multiple: int = 1) -> Callable[[object], int]:
+    """Bytes, at least ``minimum``, rounded up to a multiple of ``multiple``."""
+
     def convert(value: object) -> int:
         if isinstance(value, str):
             nbytes = parse_size(value)
@@ -64,7 +66,7 @@ def _size(minimum: int) -> Callable[[object], int]:
             nbytes = _as_int(value, "a number of bytes")
         if nbytes < minimum:
             raise ValueError(f"{nbytes} bytes is below the minimum, {format_size(minimum)}")
-        return nbytes
+        return -(-nbytes // multiple) * multiple
 
     return convert
 
@@ -143,7 +145,8 @@ class Settings:
             PEs that are missing and what they are doing.
         max_teams: Most teams that can exist at one time on a PE, the predefined ones included.
         staging_size: Bytes of the buffer that each PE keeps for collectives on ordinary
-            (not symmetric) arrays. Longer arrays pass through it in pieces.
+            (not symmetric) arrays, rounded up to a multiple of 64, so that no element is
+            divided. Longer arrays pass through it in pieces.
         log_level: Level of the ``pypgas`` logger: a name of Python's ``logging``.
         job_dir: Private folder of the job in which PEs leave reports of failures. Set by
             ``pypgas run``, not meant to be set by hand.
@@ -158,7 +161,7 @@ class Settings:
     wait_timeout: float = _setting(300.0, _seconds, "seconds until a wait raises")
     wait_report: float = _setting(10.0, _seconds, "seconds until a wait is reported")
     max_teams: int = _setting(64, _count(4, 4096), "teams at one time")
-    staging_size: int = _setting(256 << 10, _size(1 << 12), "bytes staged by collectives", format_size)
+    staging_size: int = _setting(256 << 10, _size(1 << 12, 64), "bytes staged by collectives", format_size)
     log_level: str = _setting("WARNING", _log_level, "level of the log")
     job_dir: str | None = _setting(None, _path, "folder for failure reports (set by pypgas run)")
 

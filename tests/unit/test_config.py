@@ -141,6 +141,11 @@ def test_no_limit_stays_a_finite_number() -> None:
     assert int(settings.wait_timeout * 1e9) < 2**63
 
 
+def test_staging_holds_whole_elements() -> None:
+    assert Settings(staging_size=5000).staging_size == 5056
+    assert Settings.from_environment({}, staging_size="8K").staging_size == 8192
+
+
 def test_settings_are_frozen_and_checked_when_made_directly() -> None:
     settings = Settings()
     with pytest.raises(dataclasses.FrozenInstanceError):
