@@ -9,9 +9,10 @@
 
 namespace native {
 
-using pgas::Exposed;
+namespace raw = pgas::raw;
+
 using pgas::Reduction;
-using pgas::Window;
+using pgas::raw::Window;
 
 namespace {
 
@@ -34,58 +35,6 @@ bool reduction(const char *name, PyObject *object, DType type, Reduction *out) {
   return false;
 }
 
-struct Call {
-  Operation operation;
-  char *dst;
-  i64 me, size, root;
-  DType type;
-  Reduction op;
-  u64 nbytes, item;
-
-  // Copies or reduces what this PE wants of the window.
-  void consume(const Window &w, const Exposed *e) const {
-    const u64 block = nbytes / u64(size);
-    switch (operation) {
-    case Operation::broadcast:
-      if (me != root) pgas::copy(dst + w.begin, pgas::at(w, e[root], root, w.begin), w.end - w.begin);
-      return;
-    case Operation::fcollect:
-      for (i64 i = 0; i < size; i++)
-        pgas::copy(dst + u64(i) * nbytes + w.begin, pgas::at(w, e[i], i, w.begin), w.end - w.begin);
-      return;
-    case Operation::gather:
-      if (me != root) return;
-      [[fallthrough]];
-    case Operation::collect: {
-      u64 base = 0;
-      for (i64 i = 0; i < size; base += e[i++].nbytes) {
-        const u64 end = std::min(w.end, e[i].nbytes);
-        if (w.begin < end) pgas::copy(dst + base + w.begin, pgas::at(w, e[i], i, w.begin), end - w.begin);
-      }
-      return;
-    }
-    case Operation::alltoall: {
-      const u64 first = u64(me) * block, low = std::max(first, w.begin), high = std::min(first + block, w.end);
-      for (i64 i = 0; low < high && i < size; i++)
-        pgas::copy(dst + u64(i) * block + (low - first), pgas::at(w, e[i], i, low), high - low);
-      return;
-    }
-    case Operation::reduce: reduce(w, e, size, w.begin, w.end, 0); return;
-    case Operation::reduce_scatter: {
-      const u64 first = u64(me) * block, low = std::max(first, w.begin), high = std::min(first + block, w.end);
-      if (low < high) reduce(w, e, size, low, high, first);
-      return;
-    }
-    case Operation::inclusive_scan: reduce(w, e, me + 1, w.begin, w.end, 0); return;
-    default: reduce(w, e, me, w.begin, w.end, 0); return;
-    }
-  }
-  void reduce(const Window &w, const Exposed *e, i64 members, u64 low, u64 high, u64 origin) const {
-    pgas::entry::reduce(type, op, dst + (low - origin), members,
-                        [&](i64 k) { return pgas::at(w, e[k], k, low); }, (high - low) / item);
-  }
-};
-
 // collective(name, operation, team, source, destination, root, op, timeout): both contiguous, sizes agreed by the caller
 PyObject *collective(PyObject *, PyObject *args) {
   const char *name;
@@ -101,34 +50,36 @@ PyObject *collective(PyObject *, PyObject *args) {
   if (!team || !seconds(name, limit, &timeout) || !any_operand(name, "x", source_object, &source) ||
       !any_operand(name, "out", destination_object, &destination))
     return nullptr;
-  Call call = {Operation(operation), destination.data, team->team.me, team->team.size, root, source.type, Reduction::sum,
-               source.nbytes(), source.itemsize};
+  const raw::Result result = {raw::Collective(operation - int(Operation::broadcast)), destination.data, root, source.nbytes()};
   const bool reduces = operation >= int(Operation::reduce) && operation <= int(Operation::exclusive_scan);
-  if (reduces && !reduction(name, op_object, source.type, &call.op)) return nullptr;
+  Reduction op = Reduction::sum;
+  if (reduces && !reduction(name, op_object, source.type, &op)) return nullptr;
   if (!source.contiguous || !destination.contiguous) return PyErr_Format(PyExc_ValueError, "operands must be contiguous");
 
-  const bool differ = call.operation == Operation::collect || call.operation == Operation::gather;
+  const bool differ = result.kind == raw::Collective::collect || result.kind == raw::Collective::gather;
   u64 offset = 0;
   const char *end = source.data + source.nbytes(), *out_end = destination.data + destination.nbytes();
   const bool apart = source.data >= out_end || destination.data >= end;
   // Broadcast only reads the root's source, which is also the root's destination and not written there.
-  const bool in_place = symmetric_offset(source, &offset) && (apart || call.operation == Operation::broadcast);
-  pgas::Arrival arrival = {u32(operation), u32(source.type), differ ? 0 : source.nbytes(), reduces ? i64(call.op) : i64(root),
+  const bool in_place = symmetric_offset(source, &offset) && (apart || result.kind == raw::Collective::broadcast);
+  raw::Arrival arrival = {u32(operation), u32(source.type), differ ? 0 : source.nbytes(), reduces ? i64(op) : i64(root),
                            in_place ? offset : pgas::source_staged, source.nbytes(), false};
   WaitFacts facts = {name};
   facts.team = team;
   facts.gate = true;
-  pgas::quiet(); // earlier puts into the sources are part of what is combined
+  raw::quiet(); // earlier puts into the sources are part of what is combined
   HostWait wait(facts, timeout);
-  std::vector<Exposed> exposed(size_t(team->team.size));
+  const auto combine = [&](char *dst, i64 members, auto from, u64 bytes) {
+    pgas::entry::reduce(source.type, op, dst, members, from, bytes / source.itemsize);
+  };
   if (source.nbytes() > unlock_above) wait.unlock();
-  const pgas::Gate result =
-      pgas::exchange(g.state, team->team, arrival, source.data, differ, exposed.data(), wait,
-                     [&](const Window &w, const Exposed *e) { call.consume(w, e); });
-  if (result != pgas::Gate::passed) {
+  const raw::Gate outcome =
+      raw::exchange<pgas::thread>(g.state, team->team, arrival, source.data, differ, wait,
+                                  [&](const Window &w) { raw::consume<pgas::thread>(w, result, combine); });
+  if (outcome != raw::Gate::passed) {
     // A mismatch has advanced the epoch past the call; an abandoned call has not.
     const u64 epoch = g.state.sync(g.state.pe, team->team.id)->epoch;
-    return gate_failed(result, name, team, epoch, wait);
+    return gate_failed(outcome, name, team, epoch, wait);
   }
   wait.resume();
   Py_RETURN_NONE;

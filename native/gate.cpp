@@ -10,8 +10,9 @@ namespace native {
 namespace {
 
 const char *const operation_names[int(Operation::count)] = {
+    // In the order of pgas::Operation.
     "barrier", "sync",   "allocate", "free",   "finalize",       "split",          "broadcast",     "fcollect",
-    "collect", "gather", "alltoall", "reduce", "reduce_scatter", "inclusive_scan", "exclusive_scan", "agree"};
+    "collect", "gather", "alltoall", "reduce", "reduce_scatter", "inclusive_scan", "exclusive_scan"};
 
 bool operation_code(PyObject *name, u32 *code) {
   for (int i = 0; i < int(Operation::count); i++)
@@ -64,8 +65,8 @@ bool release_garbage(u64 epoch) {
 
 } // namespace
 
-PyObject *gate_failed(pgas::Gate result, const char *operation, TeamObject *team, u64 epoch, HostWait &wait) {
-  if (result == pgas::Gate::abandoned) return wait.raise();
+PyObject *gate_failed(pgas::raw::Gate result, const char *operation, TeamObject *team, u64 epoch, HostWait &wait) {
+  if (result == pgas::raw::Gate::abandoned) return wait.raise();
   wait.resume();
   const pgas::State &s = g.state;
   Ref calls(PyList_New(0));
@@ -86,7 +87,7 @@ PyObject *gate_failed(pgas::Gate result, const char *operation, TeamObject *team
   return nullptr;
 }
 
-bool enter_gate(const char *name, TeamObject *team, pgas::Arrival arrival, double timeout, u64 *epoch) {
+bool enter_gate(const char *name, TeamObject *team, pgas::raw::Arrival arrival, double timeout, u64 *epoch) {
   WaitFacts facts = {name};
   facts.team = team;
   facts.gate = true;
@@ -95,9 +96,9 @@ bool enter_gate(const char *name, TeamObject *team, pgas::Arrival arrival, doubl
     arrival.extra = publish_garbage(g.state.sync(g.state.pe, team->team.id)->epoch + 1);
     arrival.garbage = true;
   }
-  const pgas::Passage p = pgas::enter(g.state, team->team, arrival, wait);
+  const pgas::raw::Passage p = pgas::raw::enter(g.state, team->team, arrival, wait);
   if (epoch) *epoch = p.epoch;
-  if (__builtin_expect(p.result != pgas::Gate::passed, 0)) {
+  if (__builtin_expect(p.result != pgas::raw::Gate::passed, 0)) {
     gate_failed(p.result, name, team, p.epoch, wait);
     return false;
   }
@@ -116,7 +117,7 @@ PyObject *do_barrier(const char *name, Operation op, bool takes_team, PyObject *
   TeamObject *team = takes_team ? resolve_team(name, a[0], nullptr) : g.world;
   double timeout;
   if (!team || !seconds(name, a[takes_team ? 1 : 0], &timeout)) return nullptr;
-  if (op == Operation::barrier) pgas::quiet();
+  if (op == Operation::barrier) pgas::raw::quiet();
   if (!enter_gate(name, team, {u32(op), 0, 0, 0, 0, 0, false}, timeout)) return nullptr;
   Py_RETURN_NONE;
 }
@@ -154,7 +155,7 @@ PyObject *exchange_small(PyObject *, PyObject *args) {
   double timeout;
   if (!t || !operation_code(operation, &code) || !seconds(name, limit, &timeout)) return nullptr;
   if (u64(length) > pgas::inline_bytes) return PyErr_Format(PyExc_ValueError, "payload too long");
-  memcpy(pgas::next_slot(g.state, t->team)->payload, payload, size_t(length));
+  memcpy(pgas::raw::next_slot(g.state, t->team)->payload, payload, size_t(length));
   u64 epoch;
   if (!enter_gate(name, t, {code, 0, u64(length), detail, 0, 0, false}, timeout, &epoch)) return nullptr;
   PyObject *all = PyList_New(t->team.size);

@@ -6,11 +6,11 @@ namespace native {
 
 namespace {
 
-pgas::LockWords *words(const char *operation, PyObject *object, i64 home) {
+pgas::raw::LockWords *words(const char *operation, PyObject *object, i64 home) {
   Operand o;
   u64 offset;
   if (!symmetric_operand(operation, "lock", object, &o, &offset, false)) return nullptr;
-  return reinterpret_cast<pgas::LockWords *>(g.state.heaps[home] + offset);
+  return reinterpret_cast<pgas::raw::LockWords *>(g.state.heaps[home] + offset);
 }
 
 // lock_acquire(words, home, timeout) -> ticket
@@ -20,17 +20,17 @@ PyObject *lock_acquire(PyObject *, PyObject *args) {
   double timeout;
   if (!PyArg_ParseTuple(args, "OLO", &object, &home, &limit)) return nullptr;
   PYPGAS_CHECK_ACTIVE("Lock.acquire");
-  pgas::LockWords *lock = words("Lock.acquire", object, home);
+  pgas::raw::LockWords *lock = words("Lock.acquire", object, home);
   if (!lock || !seconds("Lock.acquire", limit, &timeout)) return nullptr;
   WaitFacts facts = {"Lock.acquire"};
   HostWait wait(facts, timeout);
   u64 ticket;
-  switch (pgas::lock_acquire(lock, &ticket, wait)) {
-  case pgas::LockResult::acquired: wait.resume(); return PyLong_FromUnsignedLongLong(ticket);
-  case pgas::LockResult::full:
+  switch (pgas::raw::lock_acquire(lock, &ticket, wait)) {
+  case pgas::raw::LockResult::acquired: wait.resume(); return PyLong_FromUnsignedLongLong(ticket);
+  case pgas::raw::LockResult::full:
     wait.resume();
     return fail(Err::resource, "Lock.acquire", "%llu tickets are outstanding, those of waits that timed out included",
-                static_cast<unsigned long long>(pgas::lock_ring));
+                static_cast<unsigned long long>(pgas::raw::lock_ring));
   default: return wait.raise();
   }
 }
@@ -40,10 +40,10 @@ PyObject *lock_test(PyObject *, PyObject *args) {
   long long home;
   if (!PyArg_ParseTuple(args, "OL", &object, &home)) return nullptr;
   PYPGAS_CHECK_ACTIVE("Lock.test");
-  pgas::LockWords *lock = words("Lock.test", object, home);
+  pgas::raw::LockWords *lock = words("Lock.test", object, home);
   if (!lock) return nullptr;
   u64 ticket;
-  if (pgas::lock_test(lock, &ticket) == pgas::LockResult::acquired) return PyLong_FromUnsignedLongLong(ticket);
+  if (pgas::raw::lock_test(lock, &ticket) == pgas::raw::LockResult::acquired) return PyLong_FromUnsignedLongLong(ticket);
   Py_RETURN_NONE;
 }
 // lock_release(words, home, ticket)
@@ -53,13 +53,13 @@ PyObject *lock_release(PyObject *, PyObject *args) {
   unsigned long long ticket;
   if (!PyArg_ParseTuple(args, "OLK", &object, &home, &ticket)) return nullptr;
   PYPGAS_CHECK_ACTIVE("Lock.release");
-  pgas::LockWords *lock = words("Lock.release", object, home);
+  pgas::raw::LockWords *lock = words("Lock.release", object, home);
   if (!lock) return nullptr;
-  pgas::quiet(); // what was done under the lock is complete before the next holder enters
-  pgas::lock_release(lock, ticket);
+  pgas::raw::quiet(); // what was done under the lock is complete before the next holder enters
+  pgas::raw::lock_release(lock, ticket);
   Py_RETURN_NONE;
 }
-PyObject *lock_bytes(PyObject *, PyObject *) { return PyLong_FromSize_t(sizeof(pgas::LockWords)); }
+PyObject *lock_bytes(PyObject *, PyObject *) { return PyLong_FromSize_t(sizeof(pgas::raw::LockWords)); }
 
 } // namespace
 

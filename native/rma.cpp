@@ -37,10 +37,10 @@ void move(char *dst, const Operand &d, const char *src, const Operand &s) {
   const u64 nbytes = d.nbytes();
   Unlocked unlocked(nbytes > unlock_above);
   if (d.contiguous && s.contiguous) {
-    pgas::copy(dst, src, nbytes);
+    pgas::raw::copy(dst, src, nbytes);
     return;
   }
-  pgas::Strided c;
+  pgas::raw::Strided c;
   c.ndim = d.ndim;
   for (int i = 0; i < d.ndim; i++) {
     c.shape[i] = d.shape[i];
@@ -48,19 +48,19 @@ void move(char *dst, const Operand &d, const char *src, const Operand &s) {
     c.src[i] = s.strides[i];
   }
   if (!ranges_overlap(dst, c.dst, src, c.src, c.shape, c.ndim, d.itemsize)) {
-    pgas::copy_strided(c, dst, src, d.itemsize);
+    pgas::raw::copy_strided(c, dst, src, d.itemsize);
     return;
   }
   // As with NumPy's assignment, overlapping views behave as if the source had been copied first.
   std::vector<char> copy(nbytes);
-  pgas::Strided in = c, out = c;
+  pgas::raw::Strided in = c, out = c;
   i64 step = i64(d.itemsize);
   for (int i = d.ndim - 1; i >= 0; i--) {
     in.dst[i] = out.src[i] = step;
     step *= d.shape[i];
   }
-  pgas::copy_strided(in, copy.data(), src, d.itemsize);
-  pgas::copy_strided(out, dst, copy.data(), d.itemsize);
+  pgas::raw::copy_strided(in, copy.data(), src, d.itemsize);
+  pgas::raw::copy_strided(out, dst, copy.data(), d.itemsize);
 }
 
 i64 target_pe(const char *operation, PyObject *pe, const TeamObject *team, const Operand &symmetric, const char *name) {
@@ -143,7 +143,7 @@ PyObject *p(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnam
   const i64 pe = target_pe("p", a[2], team, target, "target");
   alignas(16) unsigned char value[16];
   if (pe < 0 || !scalar("p", "value", a[1], target.type, value)) return nullptr;
-  pgas::copy(g.state.heaps[pe] + offset, value, target.itemsize);
+  pgas::raw::copy(g.state.heaps[pe] + offset, value, target.itemsize);
   Py_RETURN_NONE;
 }
 
@@ -161,7 +161,7 @@ PyObject *get_one(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject 
   const i64 pe = target_pe("g", a[1], team, source, "source");
   if (pe < 0) return nullptr;
   alignas(16) unsigned char value[16];
-  pgas::copy(value, g.state.heaps[pe] + offset, source.itemsize);
+  pgas::raw::copy(value, g.state.heaps[pe] + offset, source.itemsize);
   return to_scalar(source.type, value);
 }
 
@@ -241,7 +241,7 @@ PyObject *do_put_signal(const char *name, PyObject *const *args, Py_ssize_t narg
     return fail(Err::value, name, "signal is a handle on PE %lld, but the data goes to PE %lld",
                 static_cast<long long>(signal.handle_pe), static_cast<long long>(pe));
   move(g.state.heaps[pe] + offset, target, source.data, source);
-  pgas::signal_update(reinterpret_cast<u64 *>(g.state.heaps[pe] + signal_offset), op, value);
+  pgas::raw::signal_update(reinterpret_cast<u64 *>(g.state.heaps[pe] + signal_offset), op, value);
   Py_RETURN_NONE;
 }
 PyObject *put_signal(PyObject *, PyObject *const *args, Py_ssize_t n, PyObject *kw) { return do_put_signal("put_signal", args, n, kw); }
@@ -262,7 +262,7 @@ PyObject *do_signal(const char *name, pgas::SignalOp op, PyObject *const *args, 
   if (!signal_operand(name, a[0], &signal, &offset)) return nullptr;
   const i64 pe = target_pe(name, a[2], team, signal, "signal");
   if (pe < 0 || !scalar(name, "value", a[1], DType::u64, &value)) return nullptr;
-  pgas::signal_update(reinterpret_cast<u64 *>(g.state.heaps[pe] + offset), op, value);
+  pgas::raw::signal_update(reinterpret_cast<u64 *>(g.state.heaps[pe] + offset), op, value);
   Py_RETURN_NONE;
 }
 PyObject *signal_set(PyObject *, PyObject *const *args, Py_ssize_t n, PyObject *kw) {
@@ -279,8 +279,8 @@ PyObject *do_order(const char *name, PyObject *const *args, Py_ssize_t nargs, Py
   if (!parse(signature, args, nargs, kwnames, a)) return nullptr;
   PYPGAS_CHECK_ACTIVE(name);
   if (a[0] && !resolve_team(name, nullptr, a[0])) return nullptr;
-  if (name[0] == 'f') pgas::fence();
-  else pgas::quiet();
+  if (name[0] == 'f') pgas::raw::fence();
+  else pgas::raw::quiet();
   Py_RETURN_NONE;
 }
 PyObject *fence(PyObject *, PyObject *const *args, Py_ssize_t n, PyObject *kw) { return do_order("fence", args, n, kw); }

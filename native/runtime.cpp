@@ -249,9 +249,9 @@ PyObject *local_array(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OOO!", &object, &dtype, &PyTuple_Type, &shape)) return nullptr;
   if (!PyObject_TypeCheck(object, g.allocation_type)) return PyErr_Format(PyExc_TypeError, "not an Allocation");
   Allocation *a = reinterpret_cast<Allocation *>(object);
-  npy_intp dims[pgas::max_dims];
+  npy_intp dims[pgas::raw::max_dims];
   const Py_ssize_t ndim = PyTuple_Size(shape);
-  if (ndim > pgas::max_dims) return PyErr_Format(PyExc_ValueError, "too many dimensions");
+  if (ndim > pgas::raw::max_dims) return PyErr_Format(PyExc_ValueError, "too many dimensions");
   for (Py_ssize_t i = 0; i < ndim; i++) dims[i] = PyLong_AsSsize_t(PyTuple_GetItem(shape, i));
   if (PyErr_Occurred()) return nullptr;
   PyArray_Descr *descr = nullptr;
@@ -412,7 +412,7 @@ PyObject *team_new(PyTypeObject *type, PyObject *args, PyObject *) {
     Py_DECREF(reinterpret_cast<PyObject *>(self));
     return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_ValueError, "this PE must be a member, and the id below the limit");
   }
-  pgas::reset_sync(g.state, id);
+  pgas::raw::reset_sync(g.state, id);
   return reinterpret_cast<PyObject *>(self);
 }
 void team_dealloc(PyObject *object) {
@@ -564,7 +564,7 @@ PyObject *attach(PyObject *, PyObject *args) {
   }
   if (PyErr_Occurred()) return nullptr;
   g.state = {pgas::state_version, u32(sizeof(pgas::State)), i64(pe), i64(g.heaps.size()), heap_bytes, g.heaps.data(),
-             g.areas.data(), max_teams, staging_bytes, pgas::AreaLayout(max_teams, staging_bytes)};
+             g.areas.data(), max_teams, staging_bytes, pgas::AreaLayout(max_teams, staging_bytes), nullptr};
   g.mapping = new Mapping{mapping, mapped, 1};
   g.spins = spins;
   g.generation++;
@@ -586,7 +586,7 @@ PyObject *prepare_area(PyObject *, PyObject *args) {
   const pgas::AreaLayout layout(max_teams, staging_bytes);
   pgas::TeamSync *teams = reinterpret_cast<pgas::TeamSync *>(address + layout.teams);
   // Only the predefined teams are reset here, before anybody can arrive; others when they are made.
-  for (int i = 0; i < 3; i++) teams[i].arrive = u64(1) << pgas::detail::epoch_shift;
+  for (int i = 0; i < 3; i++) teams[i].arrive = u64(1) << pgas::raw::detail::epoch_shift;
   pgas::arch::store_release(&header->status.phase, u32(pgas::Phase::running));
   Py_RETURN_NONE;
 }
@@ -600,6 +600,7 @@ PyObject *set_world(PyObject *, PyObject *team) {
   Py_INCREF(team);
   Py_XDECREF(reinterpret_cast<PyObject *>(g.world));
   g.world = reinterpret_cast<TeamObject *>(team);
+  g.state.world = &g.world->team;
   Py_RETURN_NONE;
 }
 PyObject *set_waits(PyObject *, PyObject *args) {

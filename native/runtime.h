@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "python.h"
-#include "pypgas.cuh"
+#include "pypgas/raw.cuh"
 
 namespace native {
 

@@ -164,7 +164,7 @@ bool HostWait::call(PyObject *function, const char *outcome, Ref *result) {
   if (ok && facts_.variable) {
     const char *p = static_cast<const char *>(facts_.variable);
     unsigned char seen[16];
-    pgas::copy(seen, p, itemsize_of(facts_.type));
+    pgas::raw::copy(seen, p, itemsize_of(facts_.type));
     ok = set(facts.p, "offset", PyLong_FromLongLong(p - s.heap())) && set(facts.p, "seen", to_scalar(facts_.type, seen)) &&
          set(facts.p, "expected", to_scalar(facts_.type, facts_.expected));
     if (ok && facts_.compare >= 0) ok = PyDict_SetItemString(facts.p, "compare", g.compare[facts_.compare]) == 0;

@@ -17,20 +17,20 @@ template <class T, Amo op> PGAS_FN T amo(void *p, const void *value, const void 
   T *t = static_cast<T *>(p);
   T v;
   if constexpr (op != Amo::fetch) memcpy(&v, value, sizeof v);
-  if constexpr (op == Amo::fetch) return atomic_fetch(t);
-  else if constexpr (op == Amo::set) { atomic_set(t, v); return v; }
-  else if constexpr (op == Amo::swap) return atomic_swap(t, v);
+  if constexpr (op == Amo::fetch) return raw::atomic_fetch(t);
+  else if constexpr (op == Amo::set) { raw::atomic_set(t, v); return v; }
+  else if constexpr (op == Amo::swap) return raw::atomic_swap(t, v);
   else if constexpr (op == Amo::compare_swap) {
     T c;
     memcpy(&c, condition, sizeof c);
-    return atomic_compare_swap(t, c, v);
-  } else if constexpr (op == Amo::add) return atomic_fetch_add(t, v);
+    return raw::atomic_compare_swap(t, c, v);
+  } else if constexpr (op == Amo::add) return raw::atomic_fetch_add(t, v);
   else {
     B *b = reinterpret_cast<B *>(t), bits, old;
     memcpy(&bits, &v, sizeof bits);
-    if constexpr (op == Amo::and_) old = atomic_fetch_and(b, bits);
-    else if constexpr (op == Amo::or_) old = atomic_fetch_or(b, bits);
-    else old = atomic_fetch_xor(b, bits);
+    if constexpr (op == Amo::and_) old = raw::atomic_fetch_and(b, bits);
+    else if constexpr (op == Amo::or_) old = raw::atomic_fetch_or(b, bits);
+    else old = raw::atomic_fetch_xor(b, bits);
     T result;
     memcpy(&result, &old, sizeof result);
     return result;
@@ -41,8 +41,8 @@ template <class F, class T> PGAS_FN bool with_amo(Amo op, F f, Of<T>) {
   switch (op) {
 #define PGAS_AMO_CASE(name)                                                                                           \
   case Amo::name:                                                                                                     \
-    if constexpr (atomic_supported<T, Amo::name>()) {                                                                 \
-      f(Of<T>{}, std::integral_constant<Amo, Amo::name>{});                                                           \
+    if constexpr (raw::atomic_supported<T, Amo::name>()) {                                                                 \
+      f(Of<T>{}, constant<Amo, Amo::name>{});                                                           \
       return true;                                                                                                    \
     } else return false;
     PGAS_AMO_CASE(fetch)

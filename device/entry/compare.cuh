@@ -8,14 +8,14 @@ namespace pgas {
 namespace entry {
 
 template <class T> constexpr bool waitable() {
-  return std::is_integral<T>::value || std::is_same<T, float>::value || std::is_same<T, double>::value;
+  return is_integral<T>::value || is_same<T, float>::value || is_same<T, double>::value;
 }
 
 namespace detail {
 template <class F> PGAS_FN bool with_waitable(DType type, F f) {
   return with_type(type, [&](auto of) {
     typedef typename decltype(of)::type T;
-    if constexpr (std::is_same<T, bool8>::value) return f(Of<uint8_t>{});
+    if constexpr (is_same<T, bool8>::value) return f(Of<uint8_t>{});
     else if constexpr (waitable<T>()) return f(of);
     else return false;
   });
@@ -31,7 +31,7 @@ PGAS_FN bool test(DType type, const void *variable, Compare c, const void *value
     typedef typename decltype(of)::type T;
     T v, now;
     memcpy(&v, value, sizeof v);
-    const bool result = pgas::test(static_cast<const T *>(variable), c, v, &now);
+    const bool result = raw::test(static_cast<const T *>(variable), c, v, &now);
     if (seen) memcpy(seen, &now, sizeof now);
     return result;
   });
@@ -43,7 +43,7 @@ PGAS_FN bool wait_until(DType type, const void *variable, Compare c, const void 
     typedef typename decltype(of)::type T;
     T v, now;
     memcpy(&v, value, sizeof v);
-    const bool result = pgas::wait_until(static_cast<const T *>(variable), c, v, &now, wait);
+    const bool result = raw::wait_until(static_cast<const T *>(variable), c, v, &now, wait);
     if (seen) memcpy(seen, &now, sizeof now);
     return result;
   });

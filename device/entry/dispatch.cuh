@@ -2,7 +2,7 @@
 // From a type code to a type: calls f(Of<T>{}) with the C++ type of the code.
 #pragma once
 
-#include "pypgas.cuh"
+#include "pypgas/raw.cuh"
 
 namespace pgas {
 namespace entry {

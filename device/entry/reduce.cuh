@@ -12,8 +12,8 @@ template <class F, class T> PGAS_FN bool with_reduction(Reduction op, F f, Of<T>
   switch (op) {
 #define PGAS_REDUCTION_CASE(name)                                                                                     \
   case Reduction::name:                                                                                               \
-    if constexpr (reduction_supported<T, Reduction::name>()) {                                                        \
-      f(Of<T>{}, std::integral_constant<Reduction, Reduction::name>{});                                               \
+    if constexpr (raw::reduction_supported<T, Reduction::name>()) {                                                        \
+      f(Of<T>{}, constant<Reduction, Reduction::name>{});                                               \
       return true;                                                                                                    \
     } else return false;
     PGAS_REDUCTION_CASE(sum)
@@ -35,12 +35,12 @@ PGAS_FN bool reduction_supported(DType type, Reduction op) {
   return with_type(type, [&](auto of) { return detail::with_reduction(op, [](auto, auto) {}, of); });
 }
 
-// dst[i] = source(0)[i] op source(1)[i] ...; see pgas::reduce_elements.
+// dst[i] = source(0)[i] op source(1)[i] ...; see raw::reduce_elements.
 template <class S> PGAS_FN bool reduce(DType type, Reduction op, void *dst, i64 members, S source, u64 n) {
   return with_type(type, [&](auto of) {
     return detail::with_reduction(op, [&](auto t, auto o) {
       typedef typename detail::Reduced<typename decltype(t)::type>::type T;
-      reduce_elements<T, decltype(o)::value>(static_cast<T *>(dst), members, source, n);
+      raw::reduce_elements<thread, T, decltype(o)::value>(static_cast<T *>(dst), members, source, n);
     }, of);
   });
 }

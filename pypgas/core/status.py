@@ -143,8 +143,8 @@ def _call_text(operation: str, nbytes: int, dtype: int, detail: int) -> str:
         return f"allocate({nbytes} bytes, align={detail})"
     if operation == "free":
         return f"free(array number {nbytes})"
-    if operation in ("split", "agree"):
-        return f"{operation}(…)"
+    if operation == "split":
+        return "a split of the team"
     if detail in (-2, -3):  # the later steps of a long collective
         return f"a later step of {operation}() at byte {nbytes}"
     name = DTYPES[dtype].name

@@ -1,73 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic updates of one element of a mapped peer's memory, for every type the operation has a meaning for.
+// Atomic operations on an element of PE `pe`. All are acquire and release at system scope.
 #pragma once
 
-#include "state.cuh"
+#include "kernel_state.cuh"
+#include "raw/atomics.cuh"
 
 namespace pgas {
 
-enum class Amo : int { fetch, set, swap, compare_swap, add, and_, or_, xor_, count };
-
 namespace detail {
-template <class T> struct AsBits {
-  typedef typename BitsOf<sizeof(T)>::type type;
-  static PGAS_FN type to(T v) { type b; memcpy(&b, &v, sizeof b); return b; }
-  static PGAS_FN T from(type b) { T v; memcpy(&v, &b, sizeof b); return v; }
-};
-
-template <class T> PGAS_FN T sum(T a, T b) { return T(a + b); }
-PGAS_FN half sum(half a, half b) { return half(float(a) + float(b)); }
-PGAS_FN bfloat16 sum(bfloat16 a, bfloat16 b) { return bfloat16(float(a) + float(b)); }
-
-template <class T> struct IsInteger { static constexpr bool value = std::is_integral<T>::value; };
-
-// Floating-point and complex sums: retry until nobody came between.
-template <class T> PGAS_FN T add_by_swap(T *p, T v) {
-  typedef AsBits<T> B;
-  typename B::type *word = reinterpret_cast<typename B::type *>(p), seen = arch::load_relaxed(word);
-  while (!arch::compare_exchange(word, seen, B::to(sum(B::from(seen), v)))) {}
-  return B::from(seen);
+template <Amo op, class T> PGAS_FN T *amo_target(T *dst, int pe, const context &c) {
+  static_assert(raw::atomic_supported<T, op>(), "this element type has no such atomic operation");
+  return remote(dst, world_pe(pe, c));
 }
 } // namespace detail
 
-template <class T> PGAS_FN T atomic_fetch(const T *p) {
-  typedef detail::AsBits<T> B;
-  return B::from(arch::load_acquire(reinterpret_cast<const typename B::type *>(p)));
+template <class T> PGAS_FN T atomic_fetch(const T *src, int pe, context c = {}) {
+  return raw::atomic_fetch(detail::amo_target<Amo::fetch>(const_cast<T *>(src), pe, c));
 }
-template <class T> PGAS_FN T atomic_swap(T *p, T v) {
-  typedef detail::AsBits<T> B;
-  return B::from(arch::exchange(reinterpret_cast<typename B::type *>(p), B::to(v)));
+template <class T> PGAS_FN void atomic_set(T *dst, T value, int pe, context c = {}) {
+  raw::atomic_set(detail::amo_target<Amo::set>(dst, pe, c), value);
 }
-template <class T> PGAS_FN void atomic_set(T *p, T v) {
-  typedef detail::AsBits<T> B;
-  arch::store_release(reinterpret_cast<typename B::type *>(p), B::to(v));
+template <class T> PGAS_FN T atomic_swap(T *dst, T value, int pe, context c = {}) {
+  return raw::atomic_swap(detail::amo_target<Amo::swap>(dst, pe, c), value);
 }
-// Compares bit for bit; returns what was there.
-template <class T> PGAS_FN T atomic_compare_swap(T *p, T condition, T v) {
-  typedef detail::AsBits<T> B;
-  typename B::type seen = B::to(condition);
-  arch::compare_exchange(reinterpret_cast<typename B::type *>(p), seen, B::to(v));
-  return B::from(seen);
+// Stores `value` if the element equals `condition`; returns what was there.
+template <class T> PGAS_FN T atomic_compare_swap(T *dst, T condition, T value, int pe, context c = {}) {
+  return raw::atomic_compare_swap(detail::amo_target<Amo::compare_swap>(dst, pe, c), condition, value);
 }
-template <class T> PGAS_FN T atomic_fetch_add(T *p, T v) {
-  if constexpr (detail::IsInteger<T>::value) return arch::fetch_add(p, v);
-  else return detail::add_by_swap(p, v);
+template <class T> PGAS_FN T atomic_fetch_add(T *dst, T value, int pe, context c = {}) {
+  return raw::atomic_fetch_add(detail::amo_target<Amo::add>(dst, pe, c), value);
 }
-template <class T> PGAS_FN T atomic_fetch_and(T *p, T v) { return arch::fetch_and(p, v); }
-template <class T> PGAS_FN T atomic_fetch_or(T *p, T v) { return arch::fetch_or(p, v); }
-template <class T> PGAS_FN T atomic_fetch_xor(T *p, T v) { return arch::fetch_xor(p, v); }
-
-// Which operations mean something for T.
-template <class T, Amo op> constexpr bool atomic_supported() {
-  constexpr bool words = sizeof(T) <= 8;
-  constexpr bool boolean = std::is_same<T, bool8>::value, integer = std::is_integral<T>::value;
-  switch (op) {
-  case Amo::fetch: case Amo::set: case Amo::swap: return words;
-  case Amo::compare_swap: return words && (integer || boolean);
-  case Amo::add: return words && !boolean;
-  case Amo::and_: case Amo::or_: case Amo::xor_: return integer || boolean;
-  default: return false;
-  }
+template <class T> PGAS_FN void atomic_add(T *dst, T value, int pe, context c = {}) {
+  raw::atomic_fetch_add(detail::amo_target<Amo::add>(dst, pe, c), value);
 }
+template <class T> PGAS_FN T atomic_fetch_inc(T *dst, int pe, context c = {}) { return atomic_fetch_add(dst, T(1), pe, c); }
+template <class T> PGAS_FN void atomic_inc(T *dst, int pe, context c = {}) { atomic_add(dst, T(1), pe, c); }
+template <class T> PGAS_FN T atomic_fetch_and(T *dst, T value, int pe, context c = {}) {
+  return raw::atomic_fetch_and(detail::amo_target<Amo::and_>(dst, pe, c), value);
+}
+template <class T> PGAS_FN T atomic_fetch_or(T *dst, T value, int pe, context c = {}) {
+  return raw::atomic_fetch_or(detail::amo_target<Amo::or_>(dst, pe, c), value);
+}
+template <class T> PGAS_FN T atomic_fetch_xor(T *dst, T value, int pe, context c = {}) {
+  return raw::atomic_fetch_xor(detail::amo_target<Amo::xor_>(dst, pe, c), value);
+}
+template <class T> PGAS_FN void atomic_and(T *dst, T value, int pe, context c = {}) { atomic_fetch_and(dst, value, pe, c); }
+template <class T> PGAS_FN void atomic_or(T *dst, T value, int pe, context c = {}) { atomic_fetch_or(dst, value, pe, c); }
+template <class T> PGAS_FN void atomic_xor(T *dst, T value, int pe, context c = {}) { atomic_fetch_xor(dst, value, pe, c); }
 
 } // namespace pgas

@@ -1,141 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives on data. Every PE exposes its source and reads what it needs from the others' sources; results are
-// written locally. Sources in the heap are read in place; others are staged, chunk by chunk; small ones travel in
-// the gate's slot and cost one gate.
+// Barriers and collectives in kernels. All PEs of the team call them, from one thread, warp or block each at a time.
+// Kernels and the host count the same calls: a barrier of a kernel meets a barrier of another PE's host program.
 #pragma once
 
-#include "rma.cuh"
-#include "sync.cuh"
+#include "kernel_state.cuh"
+#include "operations.cuh"
+#include "raw/exchange.cuh"
+#include "raw/reduce.cuh"
 
 namespace pgas {
 
-// What a chunk of the exchange makes readable: bytes [begin, end) of every PE's source.
-struct Window {
-  const State *state;
-  const Team *team;
-  u64 epoch, chunk, begin, end;
-  bool inlined;
-
-  PGAS_FN Slot *slot(i64 member) const { return &state->sync(team->members[member], team->id)->slots[epoch & 1]; }
-};
-
-// One PE's source during an exchange.
-struct Exposed {
-  u64 source, nbytes;
-};
-
-// Address of byte `offset` (inside the window) of a member's source.
-PGAS_FN const char *at(const Window &w, const Exposed &e, i64 member, u64 offset) {
-  const i64 pe = w.team->members[member];
-  if (w.inlined) return reinterpret_cast<const char *>(w.slot(member)->payload) + offset;
-  if (e.source == source_staged) return w.state->staging(pe, w.chunk) + (offset - w.begin);
-  return w.state->heaps[pe] + e.source + offset;
-}
-
-// Runs an exchange: `a.nbytes` bytes from `src` (a.source says whether they are in the heap), on every PE the same
-// unless `lengths_differ` (then a.extra carries this PE's length and a.nbytes only what must agree).
-// consume(window, exposed[]) is called on each window in order. `exposed` needs room for team.size entries.
-template <class W, class F>
-PGAS_FN Gate exchange(const State &s, const Team &team, Arrival a, const void *src, bool lengths_differ,
-                      Exposed *exposed, W &wait, F consume) {
-  const u64 length = lengths_differ ? a.extra : a.nbytes;
-  const bool inlined = !lengths_differ && length <= inline_bytes;
-  if (inlined) {
-    a.source = source_staged;
-    copy(next_slot(s, team)->payload, src, length);
-  } else if (a.source == source_staged) {
-    copy(s.staging(s.pe, 0), src, length < s.staging_bytes ? length : s.staging_bytes);
-  }
-  Passage p = enter(s, team, a, wait);
-  if (p.result != Gate::passed) return p.result;
-
-  Window w = {&s, &team, p.epoch, 0, 0, 0, inlined};
-  u64 longest = 0, longest_staged = 0;
-  for (i64 i = 0; i < team.size; i++) {
-    const Slot *slot = w.slot(i);
-    exposed[i].source = slot->source;
-    exposed[i].nbytes = lengths_differ ? slot->extra : length;
-    if (exposed[i].nbytes > longest) longest = exposed[i].nbytes;
-    if (exposed[i].source == source_staged && exposed[i].nbytes > longest_staged) longest_staged = exposed[i].nbytes;
-  }
-  // Everybody computes the same windows: one if nothing needs more than one staging buffer.
-  const u64 step = longest_staged > s.staging_bytes ? s.staging_bytes : longest;
-  for (;; w.chunk++) {
-    w.end = w.begin + step < longest ? w.begin + step : longest;
-    consume(w, static_cast<const Exposed *>(exposed));
-    if (inlined) return Gate::passed; // the slot is not reused before everybody has entered the next call
-    if (w.end >= longest) break;
-    w.begin = w.end;
-    if (a.source == source_staged && w.begin < length) {
-      const u64 rest = length - w.begin;
-      copy(s.staging(s.pe, w.chunk + 1), static_cast<const char *>(src) + w.begin, rest < step ? rest : step);
-    }
-    Arrival next = {a.operation, 0, w.begin, -2, 0, 0, false};
-    p = enter(s, team, next, wait);
-    if (p.result != Gate::passed) return p.result;
-  }
-  // Sources belong to their owners again only when everybody has read them.
-  Arrival last = {a.operation, 0, longest, -3, 0, 0, false};
-  return enter(s, team, last, wait).result;
-}
-
-enum class Reduction : int { sum, prod, min, max, and_, or_, xor_, count };
-
 namespace detail {
-template <class A> PGAS_FN bool is_nan(A a) {
-  if constexpr (std::is_floating_point<A>::value) return a != a;
-  else return false;
+
+PGAS_FN void require(raw::Gate result) {
+  if (result == raw::Gate::passed) return;
+  if (result == raw::Gate::mismatch) arch::failed("the PEs of the team made different collective calls");
+  arch::leave();
 }
-template <Reduction op, class A> PGAS_FN A combine(A a, A b) {
-  if constexpr (op == Reduction::sum) return A(a + b);
-  else if constexpr (op == Reduction::prod) return A(a * b);
-  else if constexpr (op == Reduction::min) return (a < b || is_nan(a)) ? a : b; // NaN wins, as in numpy.minimum
-  else if constexpr (op == Reduction::max) return (a > b || is_nan(a)) ? a : b;
-  else if constexpr (op == Reduction::and_) return A(a & b);
-  else if constexpr (op == Reduction::or_) return A(a | b);
-  else return A(a ^ b);
+
+template <class S> PGAS_FN void pass(Operation op, const char *name, team t) {
+  KernelWait wait(name, int(t.handle->id));
+  require(raw::enter_scope<S>(state(), *t.handle, {u32(op), 0, 0, 0, 0, 0, false}, wait).result);
 }
-template <class T> PGAS_FN T identity(Reduction op) { // of an exclusive scan's first PE: OpenSHMEM 1.6 gives 0
-  (void)op;
-  T zero;
-  memset(&zero, 0, sizeof zero);
-  return zero;
+
+template <class S, class T, class C>
+PGAS_FN void collective(Operation op, raw::Collective kind, const char *name, team t, T *dst, size_t dst_count, const T *src,
+                        size_t count, i64 root, i64 must_agree, bool lengths_differ, DType type, C combine) {
+  const State &s = state();
+  const u64 nbytes = count * sizeof(T);
+  const char *from = reinterpret_cast<const char *>(src), *to = reinterpret_cast<const char *>(dst);
+  const u64 offset = u64(from - s.heap());
+  const bool apart = from >= to + dst_count * sizeof(T) || to >= from + nbytes;
+  const bool in_place = offset + nbytes <= s.heap_bytes && (apart || kind == raw::Collective::broadcast);
+  KernelWait wait(name, int(t.handle->id));
+  const raw::Arrival a = {u32(op), u32(type), lengths_differ ? 0 : nbytes, must_agree, in_place ? offset : source_staged, nbytes, false};
+  const raw::Result r = {kind, reinterpret_cast<char *>(dst), root, nbytes};
+  raw::quiet();
+  require(raw::exchange<S>(s, *t.handle, a, src, lengths_differ, wait,
+                           [&](const raw::Window &w) { raw::consume<S>(w, r, combine); }));
 }
+
+struct NoCombine {
+  template <class F> PGAS_FN void operator()(char *, i64, F, u64) const {}
+};
+template <class S, class T, Reduction op> struct Combine {
+  template <class F> PGAS_FN void operator()(char *dst, i64 members, F source, u64 bytes) const {
+    raw::reduce_elements<S, T, op>(reinterpret_cast<T *>(dst), members, source, bytes / sizeof(T));
+  }
+};
+
+// The host's code of an element type: signatures of a kernel's call and a host's call must be equal.
+template <class T> PGAS_FN constexpr DType code_of() {
+  if constexpr (is_same<T, half>::value) return DType::f16;
+  else if constexpr (is_same<T, bfloat16>::value) return DType::bf16;
+  else if constexpr (is_same<T, float>::value) return DType::f32;
+  else if constexpr (is_same<T, double>::value) return DType::f64;
+  else if constexpr (is_same<T, complex64>::value) return DType::c64;
+  else if constexpr (is_same<T, complex128>::value) return DType::c128;
+  else if constexpr (is_same<T, bool8>::value || is_same<T, bool>::value) return DType::b8;
+  else if constexpr (T(-1) < T(0))
+    return sizeof(T) == 1 ? DType::i8 : sizeof(T) == 2 ? DType::i16 : sizeof(T) == 4 ? DType::i32 : DType::i64;
+  else return sizeof(T) == 1 ? DType::u8 : sizeof(T) == 2 ? DType::u16 : sizeof(T) == 4 ? DType::u32 : DType::u64;
+}
+
 } // namespace detail
 
-template <class T, Reduction op> constexpr bool reduction_supported() {
-  constexpr bool bits = op == Reduction::and_ || op == Reduction::or_ || op == Reduction::xor_;
-  constexpr bool order = op == Reduction::min || op == Reduction::max;
-  if (std::is_same<T, bool8>::value) return bits;
-  if (IsComplex<T>::value) return !bits && !order;
-  if (bits) return std::is_integral<T>::value;
-  return true;
+// barrier completes this PE's puts and atomics, sync only its local stores.
+template <class S = thread> PGAS_FN void barrier(team t) {
+  raw::quiet();
+  detail::pass<S>(Operation::barrier, "barrier", t);
+}
+template <class S = thread> PGAS_FN void barrier_all() {
+  raw::quiet();
+  detail::pass<S>(Operation::barrier, "barrier_all", world());
+}
+template <class S = thread> PGAS_FN void sync(team t) { detail::pass<S>(Operation::sync, "sync", t); }
+template <class S = thread> PGAS_FN void sync_all() { detail::pass<S>(Operation::sync, "sync_all", world()); }
+
+// n elements of the root's src to everybody's dst, the root's included.
+template <class S = thread, class T> PGAS_FN void broadcast(team t, T *dst, const T *src, size_t n, int root) {
+  if (t.handle->me == root && dst != src) {
+    arch::scope_sync<S>();
+    arch::copy_scope<S>(dst, src, n * sizeof(T));
+  }
+  detail::collective<S>(Operation::broadcast, raw::Collective::broadcast, "broadcast", t, dst, n, src, n, root, root, false,
+                        detail::code_of<T>(), detail::NoCombine{});
+}
+// n elements of every PE, in team order.
+template <class S = thread, class T> PGAS_FN void fcollect(team t, T *dst, const T *src, size_t n) {
+  detail::collective<S>(Operation::fcollect, raw::Collective::fcollect, "fcollect", t, dst, n * size_t(t.n_pes()), src, n, 0, 0,
+                        false, detail::code_of<T>(), detail::NoCombine{});
+}
+// As fcollect, but n may differ between PEs, and be 0; dst has room for `capacity` elements.
+template <class S = thread, class T> PGAS_FN void collect(team t, T *dst, size_t capacity, const T *src, size_t n) {
+  detail::collective<S>(Operation::collect, raw::Collective::collect, "collect", t, dst, capacity, src, n, 0, 0, true,
+                        detail::code_of<T>(), detail::NoCombine{});
+}
+// Block i of n elements of src to PE i; block i of dst came from PE i.
+template <class S = thread, class T> PGAS_FN void alltoall(team t, T *dst, const T *src, size_t n) {
+  detail::collective<S>(Operation::alltoall, raw::Collective::alltoall, "alltoall", t, dst, n * size_t(t.n_pes()), src,
+                        n * size_t(t.n_pes()), 0, 0, false, detail::code_of<T>(), detail::NoCombine{});
 }
 
-// dst[i] = src[0][i] op src[1][i] op ... in team order, for `n` elements: the same bits on every PE.
-// `source(member)` gives the address of the member's first element.
-template <class T, Reduction op, class S>
-PGAS_FN void reduce_elements(T *dst, i64 members, S source, u64 n) {
-  typedef typename Wide<T>::type A;
-  constexpr u64 block = 256;
-  A acc[block];
-  for (u64 begin = 0; begin < n; begin += block) {
-    const u64 m = n - begin < block ? n - begin : block;
-    if (members == 0) {
-      for (u64 i = 0; i < m; i++) dst[begin + i] = detail::identity<T>(op);
-      continue;
-    }
-    for (i64 k = 0; k < members; k++) {
-      const char *bytes = source(k) + begin * sizeof(T);
-      T in[block];
-      memcpy(in, bytes, m * sizeof(T)); // plain arrays may start at any address
-      if (k == 0) for (u64 i = 0; i < m; i++) acc[i] = A(in[i]);
-      else for (u64 i = 0; i < m; i++) acc[i] = detail::combine<op>(acc[i], A(in[i]));
-    }
-    T out[block];
-    for (u64 i = 0; i < m; i++) out[i] = T(acc[i]);
-    memcpy(reinterpret_cast<char *>(dst) + begin * sizeof(T), out, m * sizeof(T));
-  }
+// Element by element over all PEs, in team order; dst may be src.
+template <class S = thread, Reduction op = Reduction::sum, class T> PGAS_FN void reduce(team t, T *dst, const T *src, size_t n) {
+  static_assert(raw::reduction_supported<T, op>(), "this element type has no such reduction");
+  detail::collective<S>(Operation::reduce, raw::Collective::reduce, "reduce", t, dst, n, src, n, 0, i64(op), false,
+                        detail::code_of<T>(), detail::Combine<S, T, op>{});
+}
+// n elements of the result to each PE: src has n for every PE of the team.
+template <class S = thread, Reduction op = Reduction::sum, class T>
+PGAS_FN void reduce_scatter(team t, T *dst, const T *src, size_t n) {
+  static_assert(raw::reduction_supported<T, op>(), "this element type has no such reduction");
+  detail::collective<S>(Operation::reduce_scatter, raw::Collective::reduce_scatter, "reduce_scatter", t, dst, n, src,
+                        n * size_t(t.n_pes()), 0, i64(op), false, detail::code_of<T>(), detail::Combine<S, T, op>{});
+}
+// Over the PEs up to this one, or before it (then PE 0 gets zeros).
+template <class S = thread, Reduction op = Reduction::sum, class T>
+PGAS_FN void inclusive_scan(team t, T *dst, const T *src, size_t n) {
+  static_assert(raw::reduction_supported<T, op>(), "this element type has no such reduction");
+  detail::collective<S>(Operation::inclusive_scan, raw::Collective::inclusive_scan, "inclusive_scan", t, dst, n, src, n, 0, i64(op),
+                        false, detail::code_of<T>(), detail::Combine<S, T, op>{});
+}
+template <class S = thread, Reduction op = Reduction::sum, class T>
+PGAS_FN void exclusive_scan(team t, T *dst, const T *src, size_t n) {
+  static_assert(raw::reduction_supported<T, op>(), "this element type has no such reduction");
+  detail::collective<S>(Operation::exclusive_scan, raw::Collective::exclusive_scan, "exclusive_scan", t, dst, n, src, n, 0, i64(op),
+                        false, detail::code_of<T>(), detail::Combine<S, T, op>{});
 }
 
 } // namespace pgas

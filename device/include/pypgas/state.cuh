@@ -30,6 +30,7 @@ struct alignas(64) TeamSync {
   alignas(64) u64 arrive;  // count:16 | PEs with garbage:16 | epoch:4 | sum of signatures:28, low to high
   alignas(64) u64 release; // epoch << 2 | everybody has garbage << 1 | mismatch
   alignas(64) u64 epoch;   // the last completed call, advanced by the owner alone
+  u64 outcome;             // of that call, from the thread that made it to the others of its warp or block
   Slot slots[2];           // by the parity of the epoch: a PE is at most one call ahead of another
 };
 
@@ -82,6 +83,7 @@ struct State {
   char *const *areas; // by world PE: where its runtime area is mapped here, or null
   u64 max_teams, staging_bytes;
   AreaLayout layout;
+  const Team *world;
 
   PGAS_FN char *heap() const { return heaps[pe]; }
   PGAS_FN TeamSync *sync(i64 world_pe, u32 team) const {
@@ -98,9 +100,25 @@ struct State {
   }
 };
 
+// Kernel arguments that name a team or a context. A context's PE numbers count in its team; null means the world.
+struct team {
+  const Team *handle;
+  PGAS_FN int my_pe() const { return int(handle->me); }
+  PGAS_FN int n_pes() const { return int(handle->size); }
+  // This team's PE `pe` as a number of `other`, or -1 if it is not a member there.
+  PGAS_FN int translate(int pe, team other) const {
+    for (i64 i = 0; i < other.handle->size; i++)
+      if (other.handle->members[i] == handle->members[pe]) return int(i);
+    return -1;
+  }
+};
+struct context {
+  const Team *team = nullptr;
+};
+
 // The address, in this PE, of what `local` (an address in this PE's heap) is in `world_pe`'s heap.
 template <class T> PGAS_FN T *peer(const State &s, T *local, i64 world_pe) {
-  typedef typename std::conditional<std::is_const<T>::value, const char, char>::type byte;
+  typedef typename conditional<is_const<T>::value, const char, char>::type byte;
   return reinterpret_cast<T *>(s.heaps[world_pe] + (reinterpret_cast<byte *>(local) - s.heap()));
 }
 

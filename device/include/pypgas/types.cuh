@@ -2,9 +2,7 @@
 // Element types: their codes, shared with the host API, and the types C++ lacks (half, bfloat16, complex).
 #pragma once
 
-#include "arch/cpu.h"
-
-#include <type_traits>
+#include "arch.cuh"
 
 namespace pgas {
 
@@ -17,6 +15,12 @@ typedef uint16_t u16;
 enum class DType : int {
   i8, i16, i32, i64, u8, u16, u32, u64, b8, f16, bf16, f32, f64, c64, c128, count
 };
+
+// Operations and comparisons; the host API's enumerations have the same members in the same order.
+enum class Amo : int { fetch, set, swap, compare_swap, add, and_, or_, xor_, count };
+enum class Compare : int { eq, ne, gt, ge, lt, le, count };
+enum class SignalOp : int { set, add, count };
+enum class Reduction : int { sum, prod, min, max, and_, or_, xor_, count };
 
 namespace detail {
 PGAS_FN u32 bits_of(float f) { u32 u; memcpy(&u, &f, 4); return u; }

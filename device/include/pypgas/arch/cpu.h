@@ -7,8 +7,14 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../scopes.cuh"
+#include "../traits.cuh"
+
 #define PGAS_FN inline
-#define PGAS_RESTRICT __restrict__
+#define PGAS_GLOBAL static
+#ifdef PGAS_CPU_KERNEL
+#include "../cpu/abi.h"
+#endif
 
 namespace pgas {
 namespace arch {
@@ -48,6 +54,47 @@ PGAS_FN void pause() {
 
 // The C library's copy uses the widest access the processor has; regions may overlap.
 PGAS_FN void copy_bytes(void *dst, const void *src, size_t n) { memmove(dst, src, n); }
+
+constexpr int reduce_block = 256; // elements a thread combines at a time: enough to vectorise
+
+#ifdef PGAS_CPU_KERNEL
+// Threads of a kernel are fibers that take turns, so the first of a scope does the scope's copying alone.
+template <class S> PGAS_FN unsigned scope_rank() {
+  if constexpr (is_same<S, warp>::value) return cpu::self->lane;
+  else if constexpr (is_same<S, block>::value) return cpu::self->rank;
+  else return 0;
+}
+template <class S> PGAS_FN unsigned scope_size() {
+  const unsigned all = cpu::self->launch->threads, first = cpu::self->rank - cpu::self->lane;
+  if constexpr (is_same<S, warp>::value) return all - first < 32 ? all - first : 32;
+  else if constexpr (is_same<S, block>::value) return all;
+  else return 1;
+}
+template <class S> PGAS_FN void scope_sync() {
+  if constexpr (is_same<S, warp>::value) cpu::api->sync_warp(scope_size<warp>() < 32 ? (1u << scope_size<warp>()) - 1 : ~0u);
+  else if constexpr (is_same<S, block>::value) cpu::api->sync_block();
+}
+[[noreturn]] PGAS_FN void leave() { cpu::api->leave(); __builtin_unreachable(); }
+PGAS_FN unsigned block_number() { return cpu::self->block_number; }
+
+// Between two looks at a variable: other threads run. False when the wait must end.
+struct Idle {
+  PGAS_FN bool operator()(const WaitFacts &facts) { return cpu::api->idle(&facts); }
+};
+// Argument checks are cheap here, and a wrong address would corrupt another process.
+PGAS_FN void check(bool holds, const char *what) {
+  if (__builtin_expect(!holds, 0)) cpu::api->fail("argument", what, nullptr, 0);
+}
+PGAS_FN void failed(const char *what) { cpu::api->fail("operation", what, nullptr, 0); }
+#else
+template <class S> PGAS_FN unsigned scope_rank() { return 0; }
+template <class S> PGAS_FN void scope_sync() {}
+#endif
+template <class S> PGAS_FN uint64_t work_rank() { return scope_rank<S>() == 0 ? 0 : uint64_t(1) << 48; }
+template <class S> PGAS_FN uint64_t work_size() { return 1; }
+template <class S> PGAS_FN void copy_scope(void *dst, const void *src, size_t n) {
+  if (scope_rank<S>() == 0 && n) memmove(dst, src, n);
+}
 
 } // namespace arch
 } // namespace pgas

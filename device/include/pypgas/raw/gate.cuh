@@ -4,9 +4,10 @@
 // PEs that called different things find out at no further cost.
 #pragma once
 
-#include "state.cuh"
+#include "../state.cuh"
 
 namespace pgas {
+namespace raw {
 
 enum class Gate { passed, mismatch, abandoned };
 
@@ -97,6 +98,21 @@ template <class W> PGAS_FN Passage enter(const State &s, const Team &team, const
   return {word & 1 ? Gate::mismatch : Gate::passed, epoch, (word & 2) != 0};
 }
 
+// enter(), called by all threads of a scope: one of them enters, all learn the outcome, and everything the scope did
+// before is ordered before what other PEs do after.
+template <class S, class W> PGAS_FN Passage enter_scope(const State &s, const Team &team, const Arrival &a, W &wait) {
+  if constexpr (is_same<S, thread>::value) return enter(s, team, a, wait);
+  else {
+    TeamSync *own = s.sync(s.pe, team.id);
+    arch::scope_sync<S>();
+    if (arch::scope_rank<S>() == 0) own->outcome = u64(enter(s, team, a, wait).result);
+    arch::scope_sync<S>();
+    const Passage p = {Gate(arch::load_acquire(&own->outcome)), arch::load_relaxed(&own->epoch), false};
+    arch::scope_sync<S>(); // nobody may enter again before all have read the outcome
+    return p;
+  }
+}
+
 // Prepares a team id for a new team. Every member calls it before any of them can enter.
 PGAS_FN void reset_sync(const State &s, u32 team) {
   TeamSync *own = s.sync(s.pe, team);
@@ -106,4 +122,5 @@ PGAS_FN void reset_sync(const State &s, u32 team) {
   arch::store_release(&own->arrive, u64(1) << detail::epoch_shift);
 }
 
+} // namespace raw
 } // namespace pgas

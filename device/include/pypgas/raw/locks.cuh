@@ -3,9 +3,10 @@
 // steps over.
 #pragma once
 
-#include "state.cuh"
+#include "../state.cuh"
 
 namespace pgas {
+namespace raw {
 
 constexpr u64 lock_ring = 1024; // tickets that may be outstanding, given-up ones included
 
@@ -55,4 +56,5 @@ PGAS_FN void lock_release(LockWords *lock, u64 ticket) {
   }
 }
 
+} // namespace raw
 } // namespace pgas
