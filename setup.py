@@ -3,10 +3,13 @@
 
 import os
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 
@@ -20,38 +23,54 @@ def files(folder: str, *endings: str) -> list[str]:
     return sorted(str(p.relative_to(ROOT)) for e in endings for p in (ROOT / folder).rglob("*" + e))
 
 
-def native() -> list[Extension]:
+def native() -> Extension:
     """The extension, from whatever sources native/ holds."""
-    sources = files("native", ".cpp")
-    if not sources:
-        return []
     macros: list[tuple[str, str | None]] = [("NPY_NO_DEPRECATED_API", "NPY_1_23_API_VERSION")]
     if LIMITED_API:
         macros.append(("Py_LIMITED_API", "0x030B0000"))
-    return [
-        Extension(
-            "pypgas._native",
-            sources=sources,
-            depends=files("native", ".h", ".hpp") + files("device", ".h", ".hpp", ".cuh", ".cpp"),
-            include_dirs=["native", "device/include", "device", np.get_include()],
-            define_macros=macros,
-            extra_compile_args=[
-                "-std=c++17",
-                "-O3",
-                "-fno-strict-aliasing",
-                "-fvisibility=hidden",
-                "-Wall",
-                "-Wextra",
-            ],
-            extra_link_args=["-pthread"],
-            language="c++",
-            py_limited_api=LIMITED_API,
-        )
-    ]
+    return Extension(
+        "pypgas._native",
+        sources=files("native", ".cpp"),
+        depends=files("native", ".h", ".hpp") + files("device", ".h", ".hpp", ".cuh", ".cpp"),
+        include_dirs=["native", "device/include", "device", np.get_include()],
+        define_macros=macros,
+        extra_compile_args=[
+            "-std=c++17",
+            "-O3",
+            "-g0",  # Python's own flags may ask for debug information, ten times the code
+            "-fno-strict-aliasing",
+            "-fvisibility=hidden",
+            "-Wall",
+            "-Wextra",
+        ],
+        extra_link_args=["-pthread"],
+        language="c++",
+        py_limited_api=LIMITED_API,
+    )
+
+
+class BuildExt(build_ext):
+    """Compiles the sources of an extension side by side, which setuptools does for extensions only."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build one extension."""
+        compile_one = self.compiler.compile
+
+        def compile_all(sources: list[str], **options: Any) -> list[str]:
+            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+                objects = pool.map(lambda source: compile_one([source], **options), sources)
+                return [name for names in objects for name in names]
+
+        self.compiler.compile = compile_all
+        try:
+            super().build_extension(ext)
+        finally:
+            self.compiler.compile = compile_one
 
 
 os.chdir(ROOT)
 setup(
-    ext_modules=native(),
+    ext_modules=[native()],
+    cmdclass={"build_ext": BuildExt},
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED_API else {},
 )
