@@ -246,7 +246,8 @@ def test_a_peer_of_another_user_is_an_error() -> None:
         before = open_descriptors()
         if hub.rank == 1:
             os.setuid(65534)
-        with pytest.raises(BootstrapError, match="failed on PE 0: the socket of PE 1 belongs to user id"):
+        # PEs 0 and 1 can both find out; if one gives up before the other connects, only one does.
+        with pytest.raises(BootstrapError, match=r"failed on PE [01]: the socket of PE [12] belongs"):
             NodeSockets(hub)
         assert open_descriptors() == before
         hub.barrier()
