@@ -13,6 +13,7 @@ from collections.abc import Iterable
 __all__ = [
     "BootstrapError",
     "CollectiveMismatchError",
+    "CompileError",
     "ConfigError",
     "DoubleFreeError",
     "ForkedChildError",
@@ -110,6 +111,14 @@ class PeerFailedError(PgasError, RuntimeError):
 
 class UnreachableError(PgasError, RuntimeError):
     """A PE's memory is not mapped here and no transport reaches it."""
+
+
+class CompileError(PgasError, RuntimeError):
+    """A kernel's source does not compile, or there is no compiler. ``log`` is all that the compiler said."""
+
+    def __init__(self, message: str = "", log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
 
 
 class LeakWarning(ResourceWarning):
