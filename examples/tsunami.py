@@ -32,7 +32,6 @@ from pathlib import Path
 
 import numpy as np
 import tsunami_reference
-from tsunami_pictures import draw_film, draw_peak
 from tsunami_scheme import (
     DEPTH,
     GHOST,
@@ -289,6 +288,8 @@ def draw(
     frames: list[tuple[float, Field]],
     peak: Field,
 ) -> None:
+    from tsunami_pictures import draw_film, draw_peak  # costly, and only PE 0 needs it
+
     output.mkdir(parents=True, exist_ok=True)
     bed = area.bed(Block(0, area.size, 0, area.size))[GHOST:-GHOST, GHOST:-GHOST]
     note = f"first {seconds / 60:.1f} minutes"
