@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import pickle
+import time
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -62,24 +63,31 @@ def given(
 
         parameters = list(inspect.signature(test).parameters)
         drawn = set(named_strategies) | set(parameters[len(parameters) - len(strategies) :])
+        leaders: list[_Leader] = []  # of the run in progress, if it is one in a job
 
         @functools.wraps(test)
-        def lead_example(*args: Any, **kwargs: Any) -> None:
+        def run_example(*args: Any, **kwargs: Any) -> None:
             __tracebackhide__ = True
-            _lead(test, drawn, args, kwargs)
+            if leaders:
+                leaders[-1].lead(args, kwargs)
+            else:
+                test(*args, **kwargs)
 
         engine: Any = hypothesis.given(*strategies, **named_strategies)
-        engine = engine(lead_example)
-        engine = (settings or lockstep_settings())(engine)
+        engine = (settings or lockstep_settings())(engine(run_example))
 
         @functools.wraps(test)
         def run(*args: Any, **kwargs: Any) -> None:
             __tracebackhide__ = True
             pe, n = side.place()
-            if n == 1:
+            if n == 1 and side.deadline() is None:
                 engine(*args, **kwargs)
             elif pe == 0:
-                _run_leader(engine, args, kwargs)
+                leaders.append(_Leader(test, drawn))
+                try:
+                    leaders[-1].run(engine, args, kwargs)
+                finally:
+                    leaders.pop()
             else:
                 _follow(test, args, kwargs)
 
@@ -90,56 +98,97 @@ def given(
     return decorate
 
 
+_SHRINK_PATIENCE = 30.0  # s
+
+
 class ExampleFailedElsewhereError(AssertionError):
     """The example at hand failed on other PEs; they report how."""
 
 
-class _LostLockstepError(BaseException):
-    """Leaves hypothesis's engine at once: the PEs can't run another example."""
+class _LeaveEngineError(BaseException):
+    """Leaves hypothesis's engine at once, with the error to report.
 
-    def __init__(self, error: BaseException) -> None:
+    It is no Exception, so hypothesis lets it through.
+    """
+
+    def __init__(self, error: BaseException, *, in_step: bool) -> None:
         super().__init__(str(error))
         self.error = error
+        self.in_step = in_step  # whether the PEs can still run an example
 
 
-def _run_leader(engine: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    __tracebackhide__ = True
-    try:
-        engine(*args, **kwargs)
-    except _LostLockstepError as lost:
-        raise lost.error from None
-    except BaseException:
+class _Leader:
+    """PE 0's part of a test: has every PE run the examples that hypothesis draws here."""
+
+    def __init__(self, test: Callable[..., None], drawn: set[str]) -> None:
+        self._test = test
+        self._drawn = drawn
+        self._smallest: dict[str, Any] | None = None  # failing example
+        self._shrink_until = float("inf")
+
+    def run(self, engine: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        __tracebackhide__ = True
+        try:
+            engine(*args, **kwargs)
+        except _LeaveEngineError as left:
+            if left.in_step:
+                side.exchange(None)
+            raise left.error from None
+        except BaseException:
+            side.exchange(None)
+            raise
         side.exchange(None)
-        raise
-    side.exchange(None)
+
+    def lead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Run one example on all PEs; raises here if it failed anywhere."""
+        import hypothesis
+
+        __tracebackhide__ = True
+        example = {name: value for name, value in kwargs.items() if name in self._drawn}
+        if self._smallest is not None and time.monotonic() > self._shrink_until:
+            self._stop_shrinking(args, kwargs)
+        error, verdicts = self._run_everywhere(args, kwargs, example)
+        if error is not None:
+            if self._smallest is None:
+                self._shrink_until = _shrink_deadline()
+            self._smallest = example
+            raise error
+        hypothesis.assume(all(verdict == "ok" for verdict, _ in verdicts))
+
+    def _stop_shrinking(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        # Once more, so that all PEs end with the error of the same example.
+        assert self._smallest is not None
+        error, _ = self._run_everywhere(args, kwargs | self._smallest, self._smallest)
+        if error is None:
+            error = AssertionError("the example failed before, but not when it was run again")
+        error.add_note(f"The smallest example found in the time given: {self._smallest!r}")
+        raise _LeaveEngineError(error, in_step=True)
+
+    def _run_everywhere(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], example: dict[str, Any]
+    ) -> tuple[BaseException | None, list[tuple[str, str]]]:
+        __tracebackhide__ = True
+        try:
+            pickle.dumps(example)
+        except Exception as unpicklable:
+            text = f"given: an example must pickle to reach the other PEs: {unpicklable}"
+            raise TypeError(text) from unpicklable
+        try:
+            side.exchange(example)
+        except side.ExchangeRefusedError as refused:
+            raise _LeaveEngineError(refused, in_step=False) from None
+        error, verdicts = _run_example(self._test, args, kwargs, example)
+        failed = [f"PE {pe}: {text}" for pe, (verdict, text) in enumerate(verdicts) if verdict == "failed"]
+        if error is None and failed:
+            error = ExampleFailedElsewhereError("the example failed on other PEs\n" + "\n".join(failed))
+        return error, verdicts
 
 
-def _lead(test: Callable[..., None], drawn: set[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Run one example on all PEs; raises here if it failed anywhere."""
-    import hypothesis
-
-    __tracebackhide__ = True
-    _, n = side.place()
-    if n == 1:
-        test(*args, **kwargs)
-        return
-    example = {name: value for name, value in kwargs.items() if name in drawn}
-    try:
-        pickle.dumps(example)
-    except Exception as unpicklable:
-        text = f"given: an example must pickle to reach the other PEs: {unpicklable}"
-        raise TypeError(text) from unpicklable
-    try:
-        side.exchange(example)
-    except side.ExchangeRefusedError as refused:
-        raise _LostLockstepError(refused) from None
-    error, verdicts = _run_example(test, args, kwargs, example)
-    if error is not None and verdicts[0][0] == "failed":
-        raise error
-    failed = [f"PE {pe}: {text}" for pe, (verdict, text) in enumerate(verdicts) if verdict == "failed"]
-    if failed:
-        raise ExampleFailedElsewhereError("the example failed on other PEs\n" + "\n".join(failed))
-    hypothesis.assume(all(verdict == "ok" for verdict, _ in verdicts))
+def _shrink_deadline() -> float:
+    """Until when to look for a smaller example: the report must come before the test's time limit."""
+    now = time.monotonic()
+    limit = side.deadline()
+    return now + _SHRINK_PATIENCE if limit is None else now + min(_SHRINK_PATIENCE, (limit - now) / 2)
 
 
 def _follow(test: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -179,5 +228,5 @@ def _run_example(
         lost = error or refused
         lost.add_note(f"The example was: {example!r}")
         if side.place()[0] == 0:
-            raise _LostLockstepError(lost) from None
+            raise _LeaveEngineError(lost, in_step=False) from None
         raise lost from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import pickle
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,17 @@ import numpy as np
 import pypgas as pg
 from pypgas.testing.channel import Channel
 
-__all__ = ["ExchangeRefusedError", "agree", "attach", "begin", "detach", "exchange", "place", "shared_folder"]
+__all__ = [
+    "ExchangeRefusedError",
+    "agree",
+    "attach",
+    "begin",
+    "deadline",
+    "detach",
+    "exchange",
+    "place",
+    "shared_folder",
+]
 
 
 class ExchangeRefusedError(RuntimeError):
@@ -30,6 +41,7 @@ class _Place:
     pe = 0
     n = 1
     folder: Path | None = None
+    deadline: float | None = None
 
 
 _place = _Place()
@@ -45,9 +57,15 @@ def detach() -> None:
     _place.channel = None
 
 
-def begin(folder: Path) -> None:
-    """Note the folder that the PEs of the test about to run share."""
+def begin(folder: Path, limit: float) -> None:
+    """Note the folder that the PEs of the test about to run share, and its time limit in seconds."""
     _place.folder = folder
+    _place.deadline = time.monotonic() + limit
+
+
+def deadline() -> float | None:
+    """When the running test's time is up, on the monotonic clock; ``None`` outside the harness."""
+    return _place.deadline
 
 
 def shared_folder() -> Path | None:

@@ -73,7 +73,7 @@ class WorkerPlugin:
     def _run(self, items: dict[str, pytest.Item], message: Message) -> None:
         self._reports, self._warnings = [], []
         item, following = items[message["nodeid"]], items.get(message["next"] or "")
-        side.begin(Path(message["shared"]))
+        side.begin(Path(message["shared"]), message["limit"])
         faulthandler.dump_traceback_later(message["limit"] + _ORPHAN_PATIENCE, exit=True, file=self._stacks)
         try:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

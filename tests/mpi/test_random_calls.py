@@ -7,6 +7,7 @@ which its details are chosen, so that any list is valid and hypothesis can shrin
 """
 
 import gc
+import itertools
 
 import numpy as np
 from hypothesis import strategies as st
@@ -193,8 +194,10 @@ class Memory:
         x, model = self.pick(choices)
         index = self.slices(choices, x.shape)
         new = self.values(choices, model[0][index].shape, x.dtype)
-        flag, value = choices.below(FLAGS), choices.below(1000)
+        flag, value = choices.below(FLAGS), 1 + choices.below(1000)
         add = choices.below(2)
+        if self.flag_model[target, flag] == value and not add:
+            value += 1  # or the wait below would be over before the put
         if self.me == actor:
             call = choices.one_of([pg.put_signal, pg.put_signal_nbi])
             op = pg.SIGNAL_ADD if add else pg.SIGNAL_SET
@@ -283,13 +286,19 @@ class Memory:
             model[pe][...] = model[root]
 
     def reduce(self, choices):
-        x, model = self.pick(choices, [*ATOMIC, "f8"])
+        picked = self.pick(choices, [*ATOMIC, "f8"])
+        if picked is None:
+            return
+        x, model = picked
         name, function = choices.one_of([("sum", np.sum), ("min", np.min), ("max", np.max)])
         expected = function(np.array(model), axis=0).astype(x.dtype)
         self.expect(f"reduce {name}", pg.reduce(x, op=name), expected)
 
     def scan(self, choices):
-        x, model = self.pick(choices, [*ATOMIC, "f8"])
+        picked = self.pick(choices, [*ATOMIC, "f8"])
+        if picked is None:
+            return
+        x, model = picked
         parts = np.array(model)
         total = parts[: self.me + 1].sum(axis=0).astype(x.dtype)
         self.expect("inclusive scan", pg.inclusive_scan(x, op="sum"), total)
@@ -360,8 +369,10 @@ OPERATIONS = {
 operation = st.tuples(
     st.sampled_from(sorted(OPERATIONS)), st.lists(st.integers(0, 999), min_size=8, max_size=12)
 )
-# Left to itself, hypothesis makes lists of five elements on average.
-sequences = st.integers(0, 60).flatmap(lambda n: st.lists(operation, min_size=n, max_size=n))
+# Lists of lists, because hypothesis makes lists of five elements on average.
+sequences = st.lists(st.lists(operation, max_size=16), max_size=16).map(
+    lambda parts: list(itertools.chain(*parts))
+)
 
 
 @time_limit(180)
