@@ -154,7 +154,7 @@ def _fail(folder: str, pe: int, error: BaseException, code: int, message: str) -
     # First of all: later steps may take time, and the report says when this happened.
     write_report(folder, pe, describe_failure(pe, error, code, message))
     # Only where the program has imported pypgas is there anybody to tell.
-    _call_if_loaded("pypgas.core.runtime", "mark_failed", f"{type(error).__name__}: {message}")
+    _call_if_loaded("pypgas.core.runtime", "mark_failed", error)
     _call_if_loaded("pypgas.bootstrap.mpi", "leave_without_mpi")
     # As an uncaught exception does, for exit hooks that ask (last_exc since Python 3.12).
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
@@ -170,7 +170,7 @@ def _fail(folder: str, pe: int, error: BaseException, code: int, message: str) -
     os._exit(code)
 
 
-def _call_if_loaded(module: str, name: str, *arguments: str) -> None:
+def _call_if_loaded(module: str, name: str, *arguments: object) -> None:
     function = getattr(sys.modules.get(module), name, None)
     if function is None:
         return

@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import logging
 import os
+import sys
 import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -313,10 +314,10 @@ def current_runtime(operation: str) -> Runtime:
     return _runtime
 
 
-def mark_failed(reason: str) -> None:
+def mark_failed(reason: str | BaseException) -> None:
     """Tell the other PEs that this one has failed; they get `PeerFailedError`. Does nothing without a live runtime."""
     if _runtime is not None and _runtime.live:
-        _runtime.fail(reason)
+        _runtime.fail(reason if isinstance(reason, str) else describe_exception(reason))
 
 
 _registered = False
@@ -334,7 +335,8 @@ def _at_exit() -> None:
     if _runtime is None or not _runtime.live:
         return
     if mpi.leaving_by_exception():
-        mark_failed("the program ended by an exception")
+        error = getattr(sys, "last_value", None)
+        mark_failed(error if error is not None else "the program ended by an exception")
         return
     try:
         _runtime.finalize()
