@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the litmus tests share.
+
+A litmus test runs one small pattern of operations many times, as fast as it can, and checks after each
+round that no PE has seen what the memory model (docs/memory-model.md) forbids. Most of them run freely:
+a round is a number that only grows, so a PE that has seen round ``r`` announced must find everything
+that belongs to it at ``r`` or above, however far the writer has got since.
+
+``LITMUS_ROUNDS=100000`` in the environment replaces every test's own number of rounds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pypgas as pg
+
+__all__ = ["next_pe", "relax", "rounds"]
+
+
+def rounds(default: int) -> range:
+    """Rounds 1, 2, …: as many as ``LITMUS_ROUNDS`` says, else ``default``."""
+    return range(1, int(os.environ.get("LITMUS_ROUNDS", default)) + 1)
+
+
+def next_pe() -> int:
+    """The next PE around the ring: this one, where it is alone."""
+    return (pg.my_pe() + 1) % pg.n_pes()
+
+
+def relax() -> None:
+    """Let another process have the core: there may be more PEs than cores."""
+    time.sleep(0)
