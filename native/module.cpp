@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module: every table of functions, and the types.
 #define PYPGAS_IMPORT_ARRAY
+#include "cpu/python.h"
 #include "gate.h"
 #include "mapping.h"
 #include "operand.h"
@@ -22,9 +23,9 @@ extern "C" PyMODINIT_FUNC PyInit__native() {
   PyMethodDef *const tables[] = {native::runtime_methods, native::operand_methods, native::wait_methods,
                                  native::rma_methods,     native::atomics_methods, native::signal_methods,
                                  native::gate_methods,    native::collective_methods, native::lock_methods,
-                                 native::mapping_methods};
+                                 native::mapping_methods,  native::cpu_methods};
   for (PyMethodDef *table : tables)
     if (PyModule_AddFunctions(module, table) < 0) return nullptr;
-  if (!native::add_types(module)) return nullptr;
+  if (!native::add_types(module) || !native::add_cpu_types(module)) return nullptr;
   return module;
 }

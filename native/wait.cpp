@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wait.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "operand.h"
+#include "patience.h"
 
 namespace native {
 
@@ -22,12 +23,6 @@ bool set(PyObject *dict, const char *key, PyObject *owned) {
   return value && PyDict_SetItemString(dict, key, value.p) == 0;
 }
 } // namespace
-
-u64 now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return u64(t.tv_sec) * 1000000000u + u64(t.tv_nsec);
-}
 
 void HostWait::resume() {
   if (saved_) {
@@ -66,7 +61,7 @@ bool HostWait::slow() {
 bool HostWait::housekeeping(u64 now) {
   const bool poll_due = now >= next_poll_;
   if (poll_due) next_poll_ = now + poll_every;
-  if (peer_failed(poll_due)) {
+  if (!failed_peers(facts_.team ? &facts_.team->team : nullptr, poll_due, facts_.gate).empty()) {
     outcome_ = Outcome::failed;
     return false;
   }
@@ -102,36 +97,6 @@ bool HostWait::housekeeping(u64 now) {
   return true;
 }
 
-bool HostWait::peer_failed(bool poll_processes) {
-  const pgas::State &s = g.state;
-  if (poll_processes) {
-    std::vector<pollfd> fds;
-    std::vector<i64> pes;
-    for (i64 pe = 0; pe < s.n_pes; pe++) {
-      if (g.pidfds[pe] < 0 || pgas::arch::load_acquire(&s.status(pe)->phase) != u32(pgas::Phase::running)) continue;
-      fds.push_back({g.pidfds[pe], POLLIN, 0});
-      pes.push_back(pe);
-    }
-    if (!fds.empty() && poll(fds.data(), fds.size(), 0) > 0)
-      for (size_t i = 0; i < fds.size(); i++) {
-        if (!fds[i].revents) continue;
-        u32 running = u32(pgas::Phase::running); // it may have left in an orderly way just before
-        pgas::Status *status = s.status(pes[i]);
-        if (pgas::arch::compare_exchange(&status->phase, running, u32(pgas::Phase::failed)))
-          snprintf(status->reason, sizeof status->reason, "its process (pid %u) died", status->pid);
-      }
-  }
-  const i64 n = facts_.team ? facts_.team->team.size : s.n_pes;
-  for (i64 i = 0; i < n; i++) {
-    const i64 pe = facts_.team ? facts_.team->team.members[i] : i;
-    if (pe == s.pe || !s.areas[pe]) continue;
-    const u32 phase = pgas::arch::load_acquire(&s.status(pe)->phase);
-    if (phase == u32(pgas::Phase::failed)) return true;
-    if (facts_.gate && phase == u32(pgas::Phase::finalized)) return true;
-  }
-  return false;
-}
-
 bool HostWait::call(PyObject *function, const char *outcome, Ref *result) {
   const pgas::State &s = g.state;
   Ref facts(PyDict_New());
@@ -144,18 +109,16 @@ bool HostWait::call(PyObject *function, const char *outcome, Ref *result) {
     ok = PyDict_SetItemString(facts.p, "team", reinterpret_cast<PyObject *>(const_cast<TeamObject *>(facts_.team))) == 0;
   Ref pes(PyList_New(0));
   ok = ok && pes;
+  const std::vector<i64> failed = failed_peers(facts_.team ? &facts_.team->team : nullptr, false, facts_.gate);
   const i64 n = facts_.team ? facts_.team->team.size : s.n_pes;
   const u64 epoch = facts_.gate ? s.sync(s.pe, facts_.team->team.id)->epoch + 1 : 0;
   for (i64 i = 0; ok && i < n; i++) {
     const i64 pe = facts_.team ? facts_.team->team.members[i] : i;
     if (!s.areas[pe]) continue;
-    const u32 phase = pgas::arch::load_acquire(&s.status(pe)->phase);
-    bool listed;
-    if (outcome_ == Outcome::failed)
-      listed = pe != s.pe && (phase == u32(pgas::Phase::failed) || (facts_.gate && phase == u32(pgas::Phase::finalized)));
+    bool listed = false;
+    if (outcome_ == Outcome::failed) listed = std::find(failed.begin(), failed.end(), pe) != failed.end();
     else if (facts_.gate)
       listed = pgas::arch::load_acquire(&s.sync(pe, facts_.team->team.id)->slots[epoch & 1].epoch) != epoch;
-    else listed = false;
     if (!listed) continue;
     Ref number(PyLong_FromLongLong(pe));
     ok = number && PyList_Append(pes.p, number.p) == 0;

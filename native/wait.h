@@ -46,7 +46,6 @@ private:
   enum class Outcome { waiting, timeout, failed, python };
   bool slow();
   bool housekeeping(u64 now);
-  bool peer_failed(bool poll_processes);
   bool call(PyObject *function, const char *outcome, Ref *result);
 
   WaitFacts facts_;
@@ -59,7 +58,6 @@ private:
   Outcome outcome_ = Outcome::waiting;
 };
 
-u64 now_ns();
 extern PyMethodDef wait_methods[];
 
 } // namespace native

@@ -21,6 +21,7 @@ __all__ = [
     "InvalidPEError",
     "InvalidTypeError",
     "InvalidValueError",
+    "KernelError",
     "LeakWarning",
     "NotInitializedError",
     "NotSymmetricError",
@@ -119,6 +120,25 @@ class CompileError(PgasError, RuntimeError):
     def __init__(self, message: str = "", log: str = "") -> None:
         super().__init__(message)
         self.log = log
+
+
+class KernelError(PgasError, RuntimeError):
+    """A kernel failed while it ran: an assertion, a trap, a bad access, or it did not end.
+
+    ``kernel`` is its name; ``block`` and ``thread`` say where, ``None`` if that has no one place.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        kernel: str = "",
+        block: tuple[int, int, int] | None = None,
+        thread: tuple[int, int, int] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kernel = kernel
+        self.block = block
+        self.thread = thread
 
 
 class LeakWarning(ResourceWarning):

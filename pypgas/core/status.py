@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _native
 from ..dtypes import DTYPES
-from ..errors import CollectiveMismatchError, PeerFailedError, PgasError, WaitTimeoutError
+from ..errors import CollectiveMismatchError, KernelError, PeerFailedError, PgasError, WaitTimeoutError
 
 __all__ = ["SECONDARY", "call_site", "describe_pe", "explain", "report"]
 
@@ -89,6 +89,8 @@ def report(_: str, facts: dict[str, Any]) -> None:
 def explain(outcome: str, facts: dict[str, Any]) -> PgasError:
     """Return the exception for a wait or collective that can't be completed (called from native code)."""
     here = f"PE {_native.my_pe()}: {facts['operation']}"
+    if outcome == "kernel":
+        return _kernel(here, facts)
     if outcome == "mismatch":
         return _mismatch(here, facts)
     if outcome == "failed":
@@ -113,20 +115,41 @@ def explain(outcome: str, facts: dict[str, Any]) -> PgasError:
     )
 
 
+def _kernel(here: str, facts: dict[str, Any]) -> PgasError:
+    """The exception for a kernel or an operation on a stream that failed."""
+    kernel, block, thread, kind, text = (facts[key] for key in ("kernel", "block", "thread", "kind", "text"))
+    where = f"kernel {kernel}" if kernel else "an operation on the stream"
+    if block is not None:
+        where += f", block {block}"
+    if thread is not None:
+        where += f", thread {thread}"
+    if kind == "peer":
+        dead = "; ".join(describe_pe(pe) for pe in facts["pes"])
+        return PeerFailedError(f"{here}: {where} waited ({text}), but {dead}", facts["pes"])
+    if kind == "timeout":
+        others = _describe(_others())
+        return WaitTimeoutError(
+            f"{here}: {where} gave up waiting after the limit (wait_timeout): {text}. The other PEs: {others}"
+        )
+    if kind == "endless":
+        return KernelError(f"{here}: {where} {text}", kernel, block, thread)
+    return KernelError(f"{here}: {where} failed: {kind}: {text}", kernel, block, thread)
+
+
 def _mismatch(here: str, facts: dict[str, Any]) -> CollectiveMismatchError:
     team, epoch = facts["team"], facts["epoch"]
     tag = (team._id << 48) | (epoch & ((1 << 48) - 1))
     _native.publish_site(call_site()[-230:], tag)
-    calls = {pe: _call_text(*rest) for pe, *rest in facts["calls"]}
+    calls = {pe: tuple(rest) for pe, *rest in facts["calls"]}
     sites = _sites(list(calls), tag)
-    groups: dict[str, list[int]] = {}
-    for pe, text in calls.items():
-        groups.setdefault(text, []).append(pe)
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for pe, call in calls.items():
+        groups.setdefault(call, []).append(pe)
     # What most PEs called counts as right; the others differ. A tie blames the higher PEs.
     usual = max(groups.values(), key=len)
     differ = sorted(pe for pes in groups.values() if pes is not usual for pe in pes)
     text = "; ".join(
-        f"PE{'s' if len(pes) > 1 else ''} {', '.join(map(str, pes))} called {call} at {sites[pes[0]]}"
+        f"PE{'s' if len(pes) > 1 else ''} {', '.join(map(str, pes))} called {_call_text(*call)} at {sites[pes[0]]}"
         for call, pes in groups.items()
     )
     return CollectiveMismatchError(

@@ -6,12 +6,10 @@
 
 namespace pgas {
 
-// Set by the host when it loads the module; there is nothing for kernels to initialise.
-PGAS_GLOBAL const State *bound_state;
-
 namespace detail {
 
-PGAS_FN const State &state() { return *bound_state; }
+// Bound by the host when it loads the module; there is nothing for kernels to initialise.
+PGAS_FN const State &state() { return *arch::bound_state(); }
 
 PGAS_FN const Team &team_of(const context &c) { return c.team ? *c.team : *state().world; }
 
@@ -34,7 +32,7 @@ template <class T> PGAS_FN T *remote(T *local, i64 pe) {
 struct KernelWait {
   WaitFacts facts;
   arch::Idle patience;
-  PGAS_FN explicit KernelWait(const char *operation, int team = -1) : facts{operation, nullptr, 0, 0, 0, 0, team} {}
+  PGAS_FN explicit KernelWait(const char *operation, int team = -1) : facts{operation, nullptr, 0, 0, 0, 0, team, 0} {}
   PGAS_FN bool idle() { return patience(facts); }
 };
 

@@ -15,6 +15,9 @@ struct WaitFacts {
   unsigned long long expected, seen; // as many low bytes as `width`
   int compare, width;                // Compare as a number
   int team;                          // -1: not a team's
+  unsigned long long started;        // when the wait began to wait, in nanoseconds; 0 before
 };
+
+struct State;
 
 } // namespace pgas

@@ -12,7 +12,7 @@
 
 #define PGAS_FN inline
 #define PGAS_GLOBAL static
-#ifdef PGAS_CPU_KERNEL
+#ifdef PGAS_CPU_MODE
 #include "../cpu/abi.h"
 #endif
 
@@ -57,7 +57,7 @@ PGAS_FN void copy_bytes(void *dst, const void *src, size_t n) { memmove(dst, src
 
 constexpr int reduce_block = 256; // elements a thread combines at a time: enough to vectorise
 
-#ifdef PGAS_CPU_KERNEL
+#ifdef PGAS_CPU_MODE
 // Threads of a kernel are fibers that take turns, so the first of a scope does the scope's copying alone.
 template <class S> PGAS_FN unsigned scope_rank() {
   if constexpr (is_same<S, warp>::value) return cpu::self->lane;
@@ -79,8 +79,10 @@ PGAS_FN unsigned block_number() { return cpu::self->block_number; }
 
 // Between two looks at a variable: other threads run. False when the wait must end.
 struct Idle {
-  PGAS_FN bool operator()(const WaitFacts &facts) { return cpu::api->idle(&facts); }
+  PGAS_FN bool operator()(WaitFacts &facts) { return cpu::api->idle(&facts); }
 };
+// The state that the host bound when it loaded the module.
+PGAS_FN const State *bound_state() { return cpu::module_state; }
 // Argument checks are cheap here, and a wrong address would corrupt another process.
 PGAS_FN void check(bool holds, const char *what) {
   if (__builtin_expect(!holds, 0)) cpu::api->fail("argument", what, nullptr, 0);

@@ -41,7 +41,7 @@ struct WarpCall {
 
 struct Api {
   unsigned version;
-  bool (*idle)(const WaitFacts *); // let others run; false: the kernel must end
+  bool (*idle)(WaitFacts *);       // let others run; false: the kernel must end
   void (*yield)();
   void (*sync_block)();
   int (*vote_block)(int predicate); // __syncthreads with a count of predicates
@@ -62,9 +62,11 @@ struct ModuleTable {
   void (*bind)(const State *, const Api *);
 };
 
-#ifdef PGAS_CPU_KERNEL
+#ifdef PGAS_CPU_MODE
 static thread_local Thread *self;
 static const Api *api;
+static const State *module_state;
+inline void bind_state(const State *state) { module_state = state; }
 #endif
 
 } // namespace cpu

@@ -111,10 +111,9 @@ template <class S, class C> PGAS_FN void consume(const Window &w, const Result &
       arch::copy_scope<S>(r.dst + u64(i) * r.nbytes + w.begin, w.at(i, w.begin), w.end - w.begin);
     return;
   case Collective::gather:
-    if (me != r.root) return;
-    // fall through: the root collects
   case Collective::collect: {
     u64 base = 0;
+    if (r.kind == Collective::gather && me != r.root) return;
     for (i64 i = 0; i < size; i++) {
       const u64 length = w.length(i), end = length < w.end ? length : w.end;
       if (w.begin < end) arch::copy_scope<S>(r.dst + base + w.begin, w.at(i, w.begin), end - w.begin);
