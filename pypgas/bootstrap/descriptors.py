@@ -336,7 +336,7 @@ class NodeSockets:
             except BlockingIOError:
                 return None
             except ConnectionResetError:
-                raise self._peer_failed(pe) from None
+                continue  # reported once, and before what the peer had sent until then
             if not data:
                 raise self._peer_failed(pe)
             fds = array.array("i")
