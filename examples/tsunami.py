@@ -47,6 +47,7 @@ import pypgas as pg
 
 TOLERANCE = 1e-8  # m: most that the independent solver's rounding may differ
 MAX_DRIFT = 1e-12  # relative change of volume that rounding may cause
+PATIENCE = 120  # s to wait for a neighbour: a step takes well under one
 
 
 class Grid:
@@ -125,7 +126,7 @@ class Halo:
                 step,
                 side.pe,
             )
-        pg.wait_until_all(self.signals, pg.GE, step, where=self.expected)
+        pg.wait_until_all(self.signals, pg.GE, step, where=self.expected, timeout=PATIENCE)
 
 
 def _overlap(direction: int, mine: int, theirs: int) -> tuple[slice, slice]:
