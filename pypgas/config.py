@@ -107,6 +107,13 @@ def _log_level(value: object) -> str:
     return name
 
 
+def _sanitizer(value: object) -> str:
+    name = str(value).strip().lower()
+    if name not in ("address", "undefined"):
+        raise ValueError(f"{value!r} is neither address nor undefined")
+    return name
+
+
 def _path(value: object) -> str:
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError(f"{value!r} is not a path")
@@ -148,6 +155,13 @@ class Settings:
             (not symmetric) arrays, rounded up to a multiple of 64, so that no element is
             divided. Longer arrays pass through it in pieces.
         log_level: Level of the ``pypgas`` logger: a name of Python's ``logging``.
+        cache_dir: Folder for compiled kernels. ``None``: ``$XDG_CACHE_HOME/pypgas``, or
+            ``~/.cache/pypgas``. It must belong to the user, and others must not write to it.
+        cache_size: Most bytes of compiled kernels to keep there; those that were not used for
+            longest go first. 0 keeps none.
+        sanitize: ``"address"`` or ``"undefined"``: compile kernels for the CPU with that
+            sanitizer. Set by ``pypgas run --sanitize``, because a program has to be started
+            in a certain way for it.
         job_dir: Private folder of the job in which PEs leave reports of failures. Set by
             ``pypgas run``, not meant to be set by hand.
 
@@ -163,6 +177,9 @@ class Settings:
     max_teams: int = _setting(64, _count(4, 4096), "teams at one time")
     staging_size: int = _setting(256 << 10, _size(1 << 12, 64), "bytes staged by collectives", format_size)
     log_level: str = _setting("WARNING", _log_level, "level of the log")
+    cache_dir: str | None = _setting(None, _path, "folder for compiled kernels (default: the user's cache)")
+    cache_size: int = _setting(256 << 20, _size(0), "most bytes of compiled kernels kept, 0: none", format_size)
+    sanitize: str | None = _setting(None, _sanitizer, "sanitizer of kernels (set by pypgas run --sanitize)")
     job_dir: str | None = _setting(None, _path, "folder for failure reports (set by pypgas run)")
 
     def __post_init__(self) -> None:

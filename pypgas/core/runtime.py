@@ -36,7 +36,7 @@ _log = logging.getLogger("pypgas")
 _FINALIZED, _FAILED = 2, 3
 _LEAST_HEAP = 64 << 20
 _SPINS, _SPINS_WHEN_CROWDED = 400, 20  # looks at a variable before a wait yields its core
-_LOCAL_SETTINGS = ("job_dir", "log_level")  # may differ between PEs
+_LOCAL_SETTINGS = ("cache_dir", "cache_size", "job_dir", "log_level")  # may differ between PEs
 
 
 class Runtime:

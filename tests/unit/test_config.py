@@ -34,6 +34,9 @@ def test_every_setting_has_a_variable(tmp_path: Path) -> None:
         "PYPGAS_MAX_TEAMS": "8",
         "PYPGAS_STAGING_SIZE": "1MiB",
         "PYPGAS_LOG_LEVEL": "debug",
+        "PYPGAS_CACHE_DIR": str(tmp_path / "cache"),
+        "PYPGAS_CACHE_SIZE": "64M",
+        "PYPGAS_SANITIZE": "address",
         "PYPGAS_JOB_DIR": str(tmp_path),
         "UNRELATED": "x",
     }
@@ -45,6 +48,9 @@ def test_every_setting_has_a_variable(tmp_path: Path) -> None:
         "max_teams": 8,
         "staging_size": 1 << 20,
         "log_level": "DEBUG",
+        "cache_dir": str(tmp_path / "cache"),
+        "cache_size": 64 << 20,
+        "sanitize": "address",
         "job_dir": str(tmp_path),
     }
 
