@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from litmus_kit import next_pe, rounds
+from litmus_kit import fall_in, next_pe, rounds
 
 import pypgas as pg
 
@@ -169,11 +169,13 @@ def test_quiet_separates_write_from_read():
     me, to = pg.my_pe(), next_pe()
     x = pg.zeros(BATCH, "u4")
     elements = [x[i] for i in range(BATCH)]
+    turn = pg.zeros(1, "u8")
     missed = np.zeros(BATCH, bool)
-    for _ in rounds(200):
+    for r in rounds(200):
         x.local.fill(0)
         pg.barrier_all()
         for i, element in enumerate(elements):
+            fall_in(turn, r * BATCH + i, to)
             pg.p(element, 1, to)
             pg.quiet()
             missed[i] = pg.g(element, me) == 0
@@ -189,11 +191,13 @@ def test_observers_agree_on_independent_writes():
     writer_x, writer_y = 0, 1 % n
     first_x = me % 2 == 0
     saw = np.zeros(BATCH, "u1")  # 1: this PE saw its first variable set and its second not
-    for _ in rounds(200):
+    turn, to = pg.zeros(1, "u8"), next_pe()
+    for r in rounds(200):
         x.local.fill(0)
         y.local.fill(0)
         pg.barrier_all()
         for i in range(BATCH):
+            fall_in(turn, r * BATCH + i, to)
             if me == writer_x:
                 pg.atomic_set(x, 1, home_x, index=i)
             if me == writer_y:
