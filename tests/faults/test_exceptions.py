@@ -31,9 +31,9 @@ def check_others(job):
     job.assert_nothing_remains()
 
 
-@pytest.mark.parametrize("n", [2, 4])
 @pytest.mark.parametrize(
-    "wait", ["pg.barrier_all()", "pg.signal_wait_until(flag, pg.GE, 1)", "pg.reduce(1.0)"]
+    ("n", "wait"),
+    [(4, "pg.barrier_all()"), (2, "pg.signal_wait_until(flag, pg.GE, 1)"), (3, "pg.reduce(1.0)")],
 )
 def test_exception(start, n, wait):
     job = start(n, SETTING.format(failure="raise ValueError('the sky fell')", wait=wait))
@@ -144,8 +144,7 @@ MISMATCHES = {
 }
 
 
-@pytest.mark.parametrize("what", MISMATCHES)
-@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize(("what", "n"), [*((what, 3) for what in MISMATCHES), ("operation", 2), ("size", 4)])
 def test_mismatched_collectives(start, what, n):
     usual, odd = MISMATCHES[what]
     job = start(
