@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of ``pypgas``: ``run``, ``bench`` and ``info``."""
+"""The command line of ``pypgas``: ``run``, ``bench``, ``cache`` and ``info``."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.command == "info":
         return _info()
+    if options.command == "cache":
+        from .cache_command import cache
+
+        return cache(options.clear)
     return _run(options, parser)
 
 
@@ -58,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     job.add_argument("-c", dest="code", nargs=argparse.REMAINDER, help="run code given as text")
     job.add_argument("program", nargs=argparse.REMAINDER, help="the program and its arguments")
     commands.add_parser("bench", help="measure this machine (see `pypgas bench --help`)", add_help=False)
+    kept = commands.add_parser("cache", help="show what is kept of compiled kernels, or remove it")
+    kept.add_argument("--clear", action="store_true", help="remove all of it")
     commands.add_parser("info", help="say what pypgas finds on this machine")
     return parser
 
