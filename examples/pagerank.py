@@ -12,6 +12,7 @@ atomic fetch.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import sysconfig
@@ -34,10 +35,12 @@ def find_modules() -> dict[str, Path | None]:
     """Return the modules' names and files, the same on every PE; built-in ones have no file."""
     library = Path(sysconfig.get_path("stdlib"))
     modules: dict[str, Path | None] = dict.fromkeys(sorted(sys.stdlib_module_names))
-    for file in sorted(library.rglob("*.py")):
-        parts = file.relative_to(library).with_suffix("").parts
-        if parts[0] in modules and not SKIP.intersection(parts):
-            modules[".".join(parts).removesuffix(".__init__")] = file
+    for folder, folders, files in os.walk(library):
+        folders[:] = sorted(set(folders) - SKIP)
+        for file in sorted(Path(folder, name) for name in files if name.endswith(".py")):
+            parts = file.relative_to(library).with_suffix("").parts
+            if parts[0] in modules:
+                modules[".".join(parts).removesuffix(".__init__")] = file
     return modules
 
 
