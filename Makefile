@@ -7,6 +7,9 @@ VENV   ?= .venv
 SHELL  := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
+# Two builds at a time would write the same extension module.
+.NOTPARALLEL:
+
 NATIVE_SOURCES := $(shell find native device -type f 2>/dev/null)
 
 .PHONY: help venv venv-mpich native demo test lint clean distclean
