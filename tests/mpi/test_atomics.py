@@ -178,6 +178,7 @@ def test_index_names_an_element():
     expected[2, 3] = 9
     expected[0, 0] = 1
     assert np.array_equal(x.local, expected)
+    pg.barrier_all()
     assert pg.atomic_fetch(x, to, index=(1, 1)) == 3
     pg.atomic_add(x.T, 4, to, index=(3, 0))
     pg.barrier_all()
@@ -212,6 +213,7 @@ def test_bulk_forms_and_scalars():
     pg.atomic_set(x, np.array([100 + me, 200 + me]), to, index=np.array([8, 9]))
     pg.barrier_all()
     assert list(x.local) == [10, 12, 10, 4, 0, 2, 0, 0, 100 + of, 200 + of]
+    pg.barrier_all()
     assert list(pg.atomic_fetch(x, to, index=np.array([9, 8]))) == [200 + me, 100 + me]
     assert list(pg.atomic_swap(x, np.array([1, 2]), to, index=np.array([8, 9]))) == [100 + me, 200 + me]
     old = pg.atomic_compare_swap(x, 1, 7, to, index=np.array([8, 9]))

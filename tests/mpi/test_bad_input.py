@@ -53,7 +53,7 @@ def test_wrong_pe(scene, call):
         with pytest.raises(pg.InvalidPEError):
             call(scene, pe=pe)
     for pe in (0.0, 1.5, "0", None, [0], np.float64(0), np.array([0, 0]), 1j, True):
-        with pytest.raises(pg.InvalidTypeError):
+        with pytest.raises(TypeError):
             call(scene, pe=pe)
 
 

@@ -129,6 +129,7 @@ def test_a_context_has_every_operation():
         ctx.quiet()
         pg.barrier_all()
         assert list(x.local) == [of + 10, of, of, of, of + 1, of + 1, of + 2, of + 3]
+        pg.barrier_all()
         got = np.zeros(8, "i8")
         ctx.get(got, x, to)
         assert got[0] == me + 10

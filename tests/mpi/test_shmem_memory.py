@@ -43,7 +43,7 @@ def test_arrays_are_numpy_arrays(dtype, order):
         assert type(a) is np.ndarray
         assert a.dtype == like.dtype
         assert a.shape == like.shape
-        assert a.strides == like.strides
+        assert a.strides == like.strides or a.size == 0
         assert a.flags.writeable
         assert shmem.addr_accessible(a, shmem.my_pe())
         shmem.free(a)
@@ -67,7 +67,7 @@ def test_initial_contents():
 def test_array_keeps_the_layout_numpy_would_give(order):
     base = np.arange(24).reshape(2, 3, 4)
     for source in (5, [[1, 2], [3.5, 4]], base, base.T, base.transpose(1, 0, 2), np.asfortranarray(base)):
-        expected = np.array(source, order=order)
+        expected = np.asarray(source, order=order)
         a = shmem.array(source, order=order)
         assert np.array_equal(a, expected)
         assert a.dtype == expected.dtype
