@@ -38,7 +38,7 @@ def native() -> Extension:
             "-std=c++17",
             "-O3",
             "-g0",  # Python's own flags may ask for debug information, ten times the code
-            "-fno-strict-aliasing",
+            "-fno-strict-aliasing", "-fwrapv",
             "-fvisibility=hidden",
             "-Wall",
             "-Wextra",

@@ -73,7 +73,8 @@ bool numbers(const Kind &k, const char *name, PyObject *object, Operand *out) {
   Ref text(PyUnicode_FromString(k.name)), argument(PyUnicode_FromString(name));
   if (!descr || !text || !argument) return false;
   PyObject *array = PyObject_CallFunctionObjArgs(g.as_array, object, descr.p, text.p, argument.p, nullptr);
-  return array && any_operand(k.name, name, array, out) && (out->owned.p = array, true);
+  out->owned.p = array;
+  return array && any_operand(k.name, name, array, out);
 }
 
 PyObject *bulk(const Kind &k, const Operand &target, u64 offset, PyObject *index_object, PyObject *value_object,
@@ -104,6 +105,8 @@ PyObject *bulk(const Kind &k, const Operand &target, u64 offset, PyObject *index
   }
   const i64 *world = nullptr;
   if (worlds.empty()) {
+    if (target.handle_pe >= 0)
+      return fail(Err::value, k.name, "target is a handle on PE %lld; leave pe out", static_cast<long long>(target.handle_pe));
     if (!numbers(k, "pe", pe_object, &pes)) return nullptr;
     if (pes.size != n)
       return fail(Err::value, k.name, "pe has %llu numbers but index has %llu", static_cast<unsigned long long>(pes.size),

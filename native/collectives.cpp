@@ -82,6 +82,7 @@ PyObject *collective(PyObject *, PyObject *args) {
     return gate_failed(outcome, name, team, epoch, wait);
   }
   wait.resume();
+  if (wait.interrupted()) return nullptr;
   Py_RETURN_NONE;
 }
 

@@ -103,7 +103,8 @@ bool enter_gate(const char *name, TeamObject *team, pgas::raw::Arrival arrival, 
     return false;
   }
   wait.resume();
-  return !__builtin_expect(p.all_garbage && team == g.world, 0) || release_garbage(p.epoch);
+  if (__builtin_expect(p.all_garbage && team == g.world, 0) && !release_garbage(p.epoch)) return false;
+  return !wait.interrupted();
 }
 
 namespace {

@@ -26,7 +26,13 @@ PyObject *lock_acquire(PyObject *, PyObject *args) {
   HostWait wait(facts, timeout);
   u64 ticket;
   switch (pgas::raw::lock_acquire(lock, &ticket, wait)) {
-  case pgas::raw::LockResult::acquired: wait.resume(); return PyLong_FromUnsignedLongLong(ticket);
+  case pgas::raw::LockResult::acquired:
+    wait.resume();
+    if (wait.interrupted()) {
+      pgas::raw::lock_release(lock, ticket);
+      return nullptr;
+    }
+    return PyLong_FromUnsignedLongLong(ticket);
   case pgas::raw::LockResult::full:
     wait.resume();
     return fail(Err::resource, "Lock.acquire", "%llu tickets are outstanding, those of waits that timed out included",

@@ -15,6 +15,15 @@ const TypeFacts type_facts[int(DType::count)] = {
     {"bool", 1, NPY_BOOL},       {"float16", 2, NPY_FLOAT16},  {"bfloat16", 2, -1},         {"float32", 4, NPY_FLOAT32},
     {"float64", 8, NPY_FLOAT64}, {"complex64", 8, NPY_COMPLEX64}, {"complex128", 16, NPY_COMPLEX128}};
 
+bool is_bfloat16(int numpy) {
+  if (g.bfloat16_type < 0 && numpy >= NPY_USERDEF && g.find_bfloat16) {
+    Ref found(PyObject_CallNoArgs(g.find_bfloat16));
+    if (found && PyArray_DescrCheck(found.p)) g.bfloat16_type = reinterpret_cast<PyArray_Descr *>(found.p)->type_num;
+    PyErr_Clear();
+  }
+  return numpy >= NPY_USERDEF && numpy == g.bfloat16_type;
+}
+
 DType type_of(int numpy) {
   switch (numpy) {
   case NPY_BYTE: return DType::i8;
@@ -31,7 +40,7 @@ DType type_of(int numpy) {
   case NPY_DOUBLE: return DType::f64;
   case NPY_CFLOAT: return DType::c64;
   case NPY_CDOUBLE: return DType::c128;
-  default: return numpy == g.bfloat16_type && numpy >= 0 ? DType::bf16 : DType::count;
+  default: return is_bfloat16(numpy) ? DType::bf16 : DType::count;
   }
 }
 
@@ -105,6 +114,7 @@ void forget_allocation(Allocation *a) {
   auto found = blocks().find(a->offset);
   if (found != blocks().end() && found->second == a) blocks().erase(found);
 }
+void forget_all_allocations() { blocks().clear(); }
 Allocation *find_allocation(u64 offset, u64 nbytes) {
   auto next = blocks().upper_bound(offset);
   if (next == blocks().begin()) return nullptr;
@@ -287,8 +297,11 @@ PyObject *py_symmetric_offset(PyObject *, PyObject *object) {
   if (PyObject_TypeCheck(object, g.array_type)) {
     const Allocation *a = reinterpret_cast<ArrayBase *>(object)->allocation;
     if (!a->live || a->generation != g.generation) Py_RETURN_NONE;
-  } else if (type_of(PyArray_DESCR(reinterpret_cast<PyArrayObject *>(object))->type_num) == DType::count) {
-    Py_RETURN_NONE;
+  } else {
+    PyArrayObject *array = reinterpret_cast<PyArrayObject *>(object);
+    const Allocation *owner = PyArray_BASE(array) ? owner_of(array) : nullptr;
+    if ((owner && (!owner->live || owner->generation != g.generation)) || type_of(PyArray_DESCR(array)->type_num) == DType::count)
+      Py_RETURN_NONE;
   }
   Operand o;
   u64 offset;

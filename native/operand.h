@@ -46,6 +46,7 @@ PyArray_Descr *descr_of(DType type); // a new reference
 // The live blocks of the heap, by offset.
 void register_allocation(Allocation *a);
 void forget_allocation(Allocation *a);
+void forget_all_allocations(); // those of an earlier runtime
 Allocation *find_allocation(u64 offset, u64 nbytes);
 
 extern PyMethodDef operand_methods[];

@@ -522,15 +522,8 @@ PyObject *bind(PyObject *, PyObject *dict) {
   for (int i = 0; i < int(pgas::Compare::count); i++) if (!take(compare[i], &g.compare[i])) return nullptr;
   for (int i = 0; i < int(pgas::SignalOp::count); i++) if (!take(signal_ops[i], &g.signal_ops[i])) return nullptr;
   if (!take("call_site", &g.call_site) || !take("report", &g.report) || !take("explain", &g.explain) ||
-      !take("as_array", &g.as_array) || !take("released", &g.released))
+      !take("as_array", &g.as_array) || !take("released", &g.released) || !take("find_bfloat16", &g.find_bfloat16))
     return nullptr;
-  PyObject *bf16 = nullptr;
-  if (!take("bfloat16", &bf16)) return nullptr;
-  Ref holder(bf16);
-  PyArray_Descr *descr = nullptr;
-  if (!PyArray_DescrConverter(bf16, &descr)) return nullptr;
-  g.bfloat16_type = descr->type_num;
-  Py_DECREF(reinterpret_cast<PyObject *>(descr));
   Py_RETURN_NONE;
 }
 
@@ -569,6 +562,7 @@ PyObject *attach(PyObject *, PyObject *args) {
   g.spins = spins;
   g.generation++;
   g.garbage.clear();
+  forget_all_allocations();
   g.mode = Mode::active;
   Py_RETURN_NONE;
 }

@@ -86,6 +86,7 @@ struct Global {
   PyObject *explain = nullptr;     // (outcome, **facts) -> exception to raise
   PyObject *as_array = nullptr;    // (object, dtype or None) -> ndarray, for operands that are not arrays
   PyObject *released = nullptr;    // (list of ids): all PEs have dropped these
+  PyObject *find_bfloat16 = nullptr; // () -> dtype or None: bfloat16, once somebody has imported it
   int bfloat16_type = -1;
 
   double wait_timeout = 300, wait_report = 10;

@@ -41,6 +41,8 @@ public:
   // After idle() returned false: raises. Always returns null.
   PyObject *raise();
   WaitFacts &facts() { return facts_; }
+  // Whether Python raised while the wait was on, even if what was waited for came after all.
+  bool interrupted() const { return outcome_ == Outcome::python; }
 
 private:
   enum class Outcome { waiting, timeout, failed, python };

@@ -9,7 +9,9 @@ from ._native import my_pe, n_pes
 from .config import Settings
 from .core.runtime import Runtime, current_runtime, finalize, init, is_initialized
 from .core.team import Team
-from .dtypes import DTYPES, EQ, GE, GT, LE, LT, NE, SIGNAL_ADD, SIGNAL_SET, Compare, SignalOp, bfloat16
+from . import dtypes as _dtypes
+from .devices.streams import Event, Stream, synchronize
+from .dtypes import EQ, GE, GT, LE, LT, NE, SIGNAL_ADD, SIGNAL_SET, Compare, SignalOp
 from .errors import *  # noqa: F403 - the error tree lists its own public names
 from .errors import __all__ as _errors
 from .info import VERSION, info
@@ -39,6 +41,10 @@ from .ops.waits import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    DTYPES: tuple[np.dtype[Any], ...]
+    bfloat16: np.dtype[Any]
     TEAM_WORLD: Team
     TEAM_SHARED: Team
     TEAM_NODE: Team
@@ -52,6 +58,8 @@ def __getattr__(name: str) -> Any:
     # The predefined teams belong to the runtime that is live when they are asked for.
     if name in _TEAMS:
         return getattr(current_runtime(name), _TEAMS[name])
+    if name in ("DTYPES", "bfloat16"):
+        return getattr(_dtypes, name)
     raise AttributeError(f"module 'pypgas' has no attribute {name!r}")
 
 
@@ -70,6 +78,7 @@ __all__ = [
     "TEAM_WORLD",
     "Compare",
     "Context",
+    "Event",
     "HeapStatistics",
     "LiveBlock",
     "Lock",
@@ -77,6 +86,7 @@ __all__ = [
     "Runtime",
     "Settings",
     "SignalOp",
+    "Stream",
     "SymmetricArray",
     "Team",
     "__version__",
@@ -116,6 +126,7 @@ __all__ = [
     "signal_wait_until",
     "sync",
     "sync_all",
+    "synchronize",
     "test",
     "test_all",
     "test_any",

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 
 from .errors import InvalidTypeError
@@ -25,22 +25,49 @@ __all__ = [
     "SignalOp",
     "bfloat16",
     "check_dtype",
+    "find_bfloat16",
+    "name_of_code",
 ]
 
-bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-
-# The order is that of pgas::DType in device/include/pypgas/types.cuh.
-DTYPES: tuple[np.dtype[Any], ...] = (
-    *(np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)),
-    *(np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)),
-    np.dtype(bool),
-    np.dtype("float16"),
-    bfloat16,
-    np.dtype("float32"),
-    np.dtype("float64"),
-    np.dtype("complex64"),
-    np.dtype("complex128"),
+# The order is that of pgas::DType in device/include/pypgas/types.cuh; bfloat16 stands at `_BFLOAT16`.
+_NAMES = (
+    *(f"int{bits}" for bits in (8, 16, 32, 64)),
+    *(f"uint{bits}" for bits in (8, 16, 32, 64)),
+    "bool",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
 )
+_NUMPY = {np.dtype(name) for name in _NAMES if name != "bfloat16"}
+
+if TYPE_CHECKING:
+    bfloat16: np.dtype[Any]
+    DTYPES: tuple[np.dtype[Any], ...]
+
+
+def __getattr__(name: str) -> Any:
+    # NumPy has no bfloat16; the package that brings it takes long to import, and few programs need it.
+    if name in ("bfloat16", "DTYPES"):
+        import ml_dtypes
+
+        brain: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        if name == "bfloat16":
+            return brain
+        return tuple(brain if known == "bfloat16" else np.dtype(known) for known in _NAMES)
+    raise AttributeError(f"module 'pypgas.dtypes' has no attribute {name!r}")
+
+
+def find_bfloat16() -> np.dtype[Any] | None:
+    """Return bfloat16 if anything has imported it; before that no array can have it."""
+    return __getattr__("bfloat16") if "ml_dtypes" in sys.modules else None
+
+
+def name_of_code(code: int) -> str:
+    """Return the name of the type with that code in the device library."""
+    return _NAMES[code]
 
 
 class Compare(enum.Enum):
@@ -72,12 +99,11 @@ def check_dtype(operation: str, dtype: Any) -> np.dtype[Any]:
         InvalidTypeError: it has none; the message lists those that do.
     """
     try:
-        found: np.dtype[Any] = np.dtype(dtype)
+        found: np.dtype[Any] = __getattr__("bfloat16") if dtype == "bfloat16" else np.dtype(dtype)
     except TypeError:
         raise InvalidTypeError(f"{operation}: dtype = {dtype!r} is not a NumPy dtype") from None
-    if found not in DTYPES or not found.isnative:
-        names = ", ".join(known.name for known in DTYPES)
-        raise InvalidTypeError(
-            f"{operation}: dtype = {found} is not supported; use one of {names}, in native byte order"
-        )
-    return found
+    if found.isnative and (found in _NUMPY or (found.kind == "V" and found == find_bfloat16())):
+        return found
+    raise InvalidTypeError(
+        f"{operation}: dtype = {found} is not supported; use one of {', '.join(_NAMES)}, in native byte order"
+    )

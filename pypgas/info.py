@@ -42,7 +42,7 @@ def info() -> dict[str, Any]:
             bootstrap=job.bootstrap.name,
             device=job.device.name,
             heap_bytes=job.heap.size,
-            paths={pe: "direct" for pe in job.shared.pes},
+            paths=dict.fromkeys(job.shared.pes, "direct"),
             settings=vars(job.settings),
         )
     return facts

@@ -37,6 +37,7 @@ struct ModuleObject {
 };
 PyTypeObject *stream_type, *event_type, *module_type;
 std::shared_ptr<Stream> default_stream;
+std::vector<std::weak_ptr<Stream>> streams; // of this runtime
 u64 default_generation = 0;
 
 template <class T> T *allocate(PyTypeObject *type) {
@@ -52,6 +53,8 @@ void release_object(PyObject *self) {
 std::shared_ptr<Stream> &the_default_stream() {
   if (!default_stream || default_generation != g.generation) {
     default_stream = std::make_shared<Stream>();
+    streams.clear();
+    streams.push_back(default_stream);
     default_generation = g.generation;
     default_pending = default_stream->pending();
   }
@@ -74,7 +77,8 @@ bool wait_stream(const char *operation, Stream &stream, double limit) {
     Py_END_ALLOW_THREADS
     if (done) break;
     if (PyErr_CheckSignals() < 0) return false;
-    if (!interrupted && double(now_ns() - start) * 1e-9 > limit) {
+    // Waits inside the kernel have the same limit and say more; they go first.
+    if (!interrupted && double(now_ns() - start) * 1e-9 > limit + 1) {
       stream.interrupt(limit);
       interrupted = true;
     }
@@ -93,7 +97,9 @@ PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *) {
   PYPGAS_CHECK_ACTIVE("Stream");
   StreamObject *self = allocate<StreamObject>(type);
   if (!self) return nullptr;
+  the_default_stream(); // the list starts anew with each runtime
   self->stream = new std::shared_ptr<Stream>(std::make_shared<Stream>());
+  streams.push_back(*self->stream);
   self->generation = g.generation;
   return reinterpret_cast<PyObject *>(self);
 }
@@ -310,6 +316,29 @@ PyObject *synchronize_default(PyObject *, PyObject *limit) {
   if (!wait_stream("synchronize", *the_default_stream(), timeout)) return nullptr;
   Py_RETURN_NONE;
 }
+PyObject *synchronize_all(PyObject *, PyObject *limit) {
+  double timeout;
+  PYPGAS_CHECK_ACTIVE("synchronize");
+  if (!seconds("synchronize", limit, &timeout)) return nullptr;
+  the_default_stream();
+  for (size_t i = 0; i < streams.size(); i++)
+    if (auto stream = streams[i].lock())
+      if (!wait_stream("synchronize", *stream, timeout)) return nullptr;
+  Py_RETURN_NONE;
+}
+// abandon_streams(): kernels that run are ended, because the memory they use is about to go
+PyObject *abandon_streams(PyObject *, PyObject *) {
+  for (const auto &weak : streams)
+    if (auto stream = weak.lock()) {
+      for (int i = 0; i < 100 && !stream->idle(); i++) {
+        stream->interrupt(0);
+        Py_BEGIN_ALLOW_THREADS
+        stream->wait(0.01);
+        Py_END_ALLOW_THREADS
+      }
+    }
+  Py_RETURN_NONE;
+}
 PyObject *team_address(PyObject *, PyObject *object) {
   if (!PyObject_TypeCheck(object, g.team_type)) return PyErr_Format(PyExc_TypeError, "not a Team");
   TeamObject *team = reinterpret_cast<TeamObject *>(object);
@@ -425,6 +454,8 @@ bool add_cpu_types(PyObject *module) {
 PyMethodDef cpu_methods[] = {{"cpu_module", cpu_module, METH_VARARGS, "Loads a kernel module."},
                              {"cpu_launch", cpu_launch, METH_VARARGS, "Launches a kernel."},
                              {"synchronize_default", synchronize_default, METH_O, "Waits for the default stream."},
+                             {"synchronize_all", synchronize_all, METH_O, "Waits for every stream."},
+                             {"abandon_streams", abandon_streams, METH_NOARGS, "Ends what runs on streams."},
                              {"team_address", team_address, METH_O, "What a kernel's team argument holds."},
                              {"context_address", context_address, METH_O, "What a kernel's context argument holds."},
                              {nullptr, nullptr, 0, nullptr}};

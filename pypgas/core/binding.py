@@ -34,7 +34,7 @@ def bind(released: Callable[[list[int]], None]) -> None:
         explain=status.explain,
         as_array=operands.as_array,
         released=released,
-        bfloat16=dtypes.bfloat16,
+        find_bfloat16=dtypes.find_bfloat16,
     )
     _native.bind(table)
 

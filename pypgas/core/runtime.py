@@ -165,6 +165,7 @@ class Runtime:
         if not self._live:
             return
         _native.check("finalize")
+        _native.synchronize_all(None)
         _native.quiet()
         _native.agree("finalize", "finalize", None, 0, 0, None)
         self._report_leaks()
@@ -177,6 +178,8 @@ class Runtime:
 
     def _end(self, phase: int, reason: str) -> None:
         self._live = False
+        if phase == _FAILED:
+            _native.abandon_streams()
         _native.detach(phase, reason)
         heap.set_current(None)
         self._close_pidfds()
@@ -206,10 +209,12 @@ class Runtime:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None:
+        if error is None or (isinstance(error, SystemExit) and not error.code):
             self.finalize()
         elif self._live:
             self.fail(describe_exception(error))
+            if isinstance(error, SystemExit):
+                mpi.leave_without_mpi()  # the exit code is this PE's; the others may never come to MPI_Finalize
 
     def __repr__(self) -> str:
         state = "live" if self.live else "ended"
@@ -337,6 +342,7 @@ def _at_exit() -> None:
     if mpi.leaving_by_exception():
         error = getattr(sys, "last_value", None)
         mark_failed(error if error is not None else "the program ended by an exception")
+        mpi.leave_without_mpi()
         return
     try:
         _runtime.finalize()
@@ -344,3 +350,4 @@ def _at_exit() -> None:
         # Exceptions in exit handlers can't be caught by anyone; the job's other PEs say the same.
         _log.error("%s", error)
         mark_failed(f"finalize at exit: {error}")
+        mpi.leave_without_mpi()

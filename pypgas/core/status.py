@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from .. import _native
-from ..dtypes import DTYPES
+from ..dtypes import name_of_code
 from ..errors import CollectiveMismatchError, KernelError, PeerFailedError, PgasError, WaitTimeoutError
 
 __all__ = ["SECONDARY", "call_site", "describe_pe", "explain", "report"]
@@ -170,7 +170,7 @@ def _call_text(operation: str, nbytes: int, dtype: int, detail: int) -> str:
         return "a split of the team"
     if detail in (-2, -3):  # the later steps of a long collective
         return f"a later step of {operation}() at byte {nbytes}"
-    name = DTYPES[dtype].name
+    name = name_of_code(dtype)
     how = (
         f"op={_REDUCTIONS[detail]!r}"
         if operation.endswith("scan") or operation.startswith("reduce")

@@ -27,6 +27,7 @@ struct Passage {
 
 namespace detail {
 constexpr u64 one_garbage = u64(1) << 16, count_mask = 0xffff, signature_mask = (u64(1) << 28) - 1;
+constexpr u64 patience = u64(1) << 27; // looks at a release that is already on its way: seconds
 constexpr int epoch_shift = 32, signature_shift = 36;
 
 PGAS_FN u64 mix(u64 x) { // a bijective scrambler, so that small differences reach every bit
@@ -84,16 +85,19 @@ template <class W> PGAS_FN Passage enter(const State &s, const Team &team, const
     }
     if (!wait.idle()) break;
   }
-  // Withdraw. If the counter has moved to the next epoch the call is complete and its release is on the way.
+  // Withdraw. If everybody has arrived, or the counter has moved on, the call is complete and its release on the way.
   u64 seen = arch::load_acquire(arrive);
-  while (((seen >> epoch_shift) & 15) == (epoch & 15)) {
+  while (((seen >> epoch_shift) & 15) == (epoch & 15) && (seen & count_mask) != n) {
     if (arch::compare_exchange(arrive, seen, seen - mine)) {
       arch::store_release(&slot->epoch, u64(0));
       return {Gate::abandoned, epoch, false};
     }
   }
-  u64 word;
-  while ((word = arch::load_acquire(&own->release)) >> 2 != epoch) arch::pause();
+  u64 word = 0;
+  for (u64 looks = 0; (word = arch::load_acquire(&own->release)) >> 2 != epoch; looks++) {
+    if (looks > patience) return {Gate::abandoned, epoch, false}; // who had to release us has died on the way
+    arch::pause();
+  }
   own->epoch = epoch;
   return {word & 1 ? Gate::mismatch : Gate::passed, epoch, (word & 2) != 0};
 }

@@ -28,7 +28,8 @@ PGAS_FN LockResult lock_test(LockWords *lock, u64 *ticket) {
 template <class W> PGAS_FN LockResult lock_acquire(LockWords *lock, u64 *ticket, W &wait) {
   u64 next = arch::load_relaxed(&lock->next);
   do {
-    if (next - arch::load_relaxed(&lock->serving) >= lock_ring) return LockResult::full;
+    // Signed: `next` may have been read before others moved `serving` past it.
+    if (i64(next - arch::load_relaxed(&lock->serving)) >= i64(lock_ring)) return LockResult::full;
   } while (!arch::compare_exchange(&lock->next, next, next + 1));
   *ticket = next;
   u32 *mark = &lock->ring[next % lock_ring];
