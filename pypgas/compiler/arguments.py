@@ -397,7 +397,7 @@ def _pointer_converter(label: _Label) -> _Converter:
             return 0
         else:
             array = _as_array(label, value)
-        if array.dtype is not plain and array.dtype != plain:
+        if plain is None or array.dtype != plain:  # (NumPy takes None for float64)
             _check_dtype(label, array, pointee)
         flags = array.flags
         if not flags.c_contiguous:

@@ -336,20 +336,25 @@ def _declarators(statement: list[Token]) -> list[tuple[str, str, str]]:
         return []
     if bracket < 2 or kept[bracket - 1].kind != "name":
         return []
-    kind = " ".join(token.text for token in kept[: bracket - 1])
+    start = bracket - 1
+    while start > 1 and kept[start - 1].text in ("*", "const", "volatile", "__restrict__"):
+        start -= 1
+    base = " ".join(token.text for token in kept[:start])
     result = []
-    i = bracket - 1
+    i = start
     while i < len(kept):
-        name, dimensions = kept[i].text, ""
-        i += 1
-        first = True
+        first = next((j for j in range(i, len(kept)) if kept[j].text == "["), len(kept))
+        if first == i:
+            break
+        kind = " ".join([base, *(token.text for token in kept[i : first - 1])])
+        dimensions = ""
+        i = first
         while i < len(kept) and kept[i].text == "[":
             after = _after_brackets(kept, i)
-            if not first:
+            if i != first:
                 dimensions += " ".join(token.text for token in kept[i:after])
-            first = False
             i = after
-        result.append((kind, name, dimensions))
+        result.append((kind, kept[first - 1].text, dimensions))
         i += 1  # the comma before the next array
     return result
 
