@@ -39,4 +39,9 @@ def bind(released: Callable[[list[int]], None]) -> None:
     _native.bind(table)
 
 
+def _no_heap(blocks: list[int]) -> None:
+    """Stand in for a heap's release before there is one."""
+
+
+bind(_no_heap)  # calls before the first init() must raise the right exceptions, too
 os.register_at_fork(after_in_child=_native.mark_forked)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pypgas as pg
-from pypgas.dtypes import DTYPES
+from pypgas.dtypes import check_dtype
 from pypgas.errors import InvalidTypeError, InvalidValueError
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -96,7 +96,11 @@ def strided_count(size: int, stride: int) -> int:
 @functools.cache
 def has_operations(dtype: np.dtype[Any]) -> bool:
     """Return whether the device library computes with this dtype."""
-    return dtype in DTYPES and dtype.isnative
+    try:
+        check_dtype("has_operations", dtype)
+    except InvalidTypeError:
+        return False
+    return True
 
 
 @functools.cache
