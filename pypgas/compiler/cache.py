@@ -163,6 +163,10 @@ class Cache:
                 _sum((folder / name).read_bytes()) == expected for name, expected in stored["files"].items()
             )
             facts = stored["facts"]
+        except FileNotFoundError:
+            if not folder.is_dir():
+                return None
+            whole, facts = False, {}
         except OSError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError):
