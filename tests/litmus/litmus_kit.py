@@ -41,6 +41,8 @@ def fall_in(turn: pg.SymmetricArray, step: int, to: int) -> None:
     busy machine it may not be running at all.
     """
     pg.atomic_set(turn, step, to)
-    for _ in range(50):
+    for look in range(60):
         if pg.signal_fetch(turn) >= step:
             return
+        if look >= 50:
+            relax()
