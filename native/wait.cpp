@@ -117,7 +117,7 @@ bool HostWait::call(PyObject *function, const char *outcome, Ref *result) {
     if (!s.areas[pe]) continue;
     bool listed = false;
     if (outcome_ == Outcome::failed) listed = std::find(failed.begin(), failed.end(), pe) != failed.end();
-    else if (facts_.gate)
+    else if (facts_.gate && pe != s.pe) // this PE has taken its own arrival back
       listed = pgas::arch::load_acquire(&s.sync(pe, facts_.team->team.id)->slots[epoch & 1].epoch) != epoch;
     if (!listed) continue;
     Ref number(PyLong_FromLongLong(pe));
