@@ -25,7 +25,7 @@ template <class S = thread, class T>
 PGAS_FN void get(T *dst, const T *src, size_t count, int pe, context c = {}) {
   const T *from = count ? detail::remote(src, detail::world_pe(pe, c)) : src;
   arch::scope_sync<S>();
-  if constexpr (is_same<S, thread>::value) raw::copy(dst, from, count * sizeof(T));
+  if constexpr (is_same<S, thread>::value) raw::fetch(dst, from, count * sizeof(T));
   else arch::copy_scope<S>(dst, from, count * sizeof(T));
   arch::scope_sync<S>();
 }
@@ -35,12 +35,10 @@ PGAS_FN void get_nbi(T *dst, const T *src, size_t count, int pe, context c = {})
 
 // One element. An aligned store, never torn.
 template <class T> PGAS_FN void p(T *dst, T value, int pe, context c = {}) {
-  raw::copy(detail::remote(dst, detail::world_pe(pe, c)), &value, sizeof(T));
+  raw::store_element(detail::remote(dst, detail::world_pe(pe, c)), value);
 }
 template <class T> PGAS_FN T g(const T *src, int pe, context c = {}) {
-  T value;
-  raw::copy(&value, detail::remote(src, detail::world_pe(pe, c)), sizeof(T));
-  return value;
+  return raw::load_element(detail::remote(src, detail::world_pe(pe, c)));
 }
 
 // Every `sst`-th element of src to every `tst`-th of dst, n in all; strides in elements, at least 1.

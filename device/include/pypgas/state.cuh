@@ -2,6 +2,7 @@
 // What the library knows at run time, and the memory PEs share besides the heap. Only C++ fills these structures.
 #pragma once
 
+#include "report.cuh"
 #include "types.cuh"
 
 namespace pgas {
@@ -60,7 +61,7 @@ struct AreaHeader {
 
 struct AreaLayout {
   u64 teams, garbage, staging, bytes;
-  PGAS_FN AreaLayout() = default;
+  AreaLayout() = default;
   PGAS_FN AreaLayout(u64 max_teams, u64 staging_bytes) {
     teams = (sizeof(AreaHeader) + 255) / 256 * 256;
     garbage = teams + max_teams * sizeof(TeamSync);
@@ -84,6 +85,7 @@ struct State {
   u64 max_teams, staging_bytes;
   AreaLayout layout;
   const Team *world;
+  WaitLimits limits; // of waits in GPU kernels; the CPU device has its own
 
   PGAS_FN char *heap() const { return heaps[pe]; }
   PGAS_FN TeamSync *sync(i64 world_pe, u32 team) const {

@@ -58,13 +58,13 @@ PGAS_FN u16 float_to_bfloat(float f) {
 // Storage types: arithmetic happens in float (see Wide below) and is rounded once, when stored.
 struct half {
   u16 bits;
-  PGAS_FN half() = default;
+  half() = default;
   PGAS_FN explicit half(float f) : bits(detail::float_to_half(f)) {}
   PGAS_FN operator float() const { return detail::half_to_float(bits); }
 };
 struct bfloat16 {
   u16 bits;
-  PGAS_FN bfloat16() = default;
+  bfloat16() = default;
   PGAS_FN explicit bfloat16(float f) : bits(detail::float_to_bfloat(f)) {}
   PGAS_FN operator float() const { return detail::bfloat_to_float(bits); }
 };

@@ -52,6 +52,10 @@ PGAS_FN void pause() {
 #endif
 }
 
+// A value at any address.
+template <class T> PGAS_FN T load_plain(const void *p) { T v; memcpy(&v, p, sizeof v); return v; }
+template <class T> PGAS_FN void store_plain(void *p, T v) { memcpy(p, &v, sizeof v); }
+
 // The C library's copy uses the widest access the processor has; regions may overlap.
 PGAS_FN void copy_bytes(void *dst, const void *src, size_t n) { memmove(dst, src, n); }
 

@@ -11,14 +11,21 @@ namespace detail {
 template <class T> PGAS_FN bool aligned(const void *p) { return reinterpret_cast<uintptr_t>(p) % sizeof(T) == 0; }
 template <class T> PGAS_FN bool copy_word(void *dst, const void *src) {
   if (!aligned<T>(dst)) return false;
-  T value;
-  memcpy(&value, src, sizeof(T)); // a local operand may have any alignment
-  arch::store_relaxed(static_cast<T *>(dst), value);
+  arch::store_relaxed(static_cast<T *>(dst), arch::load_plain<T>(src)); // a local operand may have any alignment
   return true;
+}
+template <class T> PGAS_FN bool fetch_word(void *dst, const void *src) {
+  if (!aligned<T>(src)) return false;
+  arch::store_plain(dst, arch::load_relaxed(static_cast<const T *>(src)));
+  return true;
+}
+// Whether an element of type T is one access: complex numbers need no more alignment than their parts.
+template <class T> PGAS_FN constexpr bool one_word() {
+  return (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8) && !IsComplex<T>::value;
 }
 } // namespace detail
 
-// Copies n bytes. An aligned scalar is one store, so a flag that somebody polls is never torn.
+// Copies n bytes to a peer. An aligned scalar is one store, so a flag that somebody polls is never torn.
 PGAS_FN void copy(void *dst, const void *src, u64 n) {
   switch (n) {
   case 0: return;
@@ -29,6 +36,33 @@ PGAS_FN void copy(void *dst, const void *src, u64 n) {
   default: break;
   }
   arch::copy_bytes(dst, src, n);
+}
+
+// Copies n bytes from a peer. An aligned scalar is one load that sees what is there now, so it can be polled.
+PGAS_FN void fetch(void *dst, const void *src, u64 n) {
+  switch (n) {
+  case 0: return;
+  case 8: if (detail::fetch_word<uint64_t>(dst, src)) return; break;
+  case 4: if (detail::fetch_word<uint32_t>(dst, src)) return; break;
+  case 2: if (detail::fetch_word<uint16_t>(dst, src)) return; break;
+  case 1: *static_cast<uint8_t *>(dst) = arch::load_relaxed(static_cast<const uint8_t *>(src)); return;
+  default: break;
+  }
+  arch::copy_bytes(dst, src, n);
+}
+
+// One element of a peer, without a detour through memory.
+template <class T> PGAS_FN void store_element(T *to, T value) {
+  if constexpr (detail::one_word<T>()) arch::store_relaxed(to, value);
+  else copy(to, &value, sizeof(T));
+}
+template <class T> PGAS_FN T load_element(const T *from) {
+  if constexpr (detail::one_word<T>()) return arch::load_relaxed(from);
+  else {
+    T value;
+    fetch(&value, from, sizeof(T));
+    return value;
+  }
 }
 
 constexpr int max_dims = 64;
