@@ -2,7 +2,10 @@
 // Atomic operations on one element of a PE's memory, or on many in one call.
 #include "entry/amo.cuh"
 
+#include <array>
 #include <vector>
+
+#include "cpu/python.h"
 
 #include "enums.h"
 #include "rma.h"
@@ -77,8 +80,22 @@ bool numbers(const Kind &k, const char *name, PyObject *object, Operand *out) {
   return array && any_operand(k.name, name, array, out);
 }
 
+// An array that receives `n` fetched elements.
+bool result_operand(const Kind &k, PyObject *out, DType type, u64 n, Operand *result) {
+  if (!PyArray_Check(out) && !PyObject_TypeCheck(out, g.array_type)) {
+    fail(Err::type, k.name, "out must be an array, not %R", reinterpret_cast<PyObject *>(Py_TYPE(out)));
+    return false;
+  }
+  if (!any_operand(k.name, "out", out, result) || !writable(k.name, "out", *result)) return false;
+  if (result->type != type || !result->contiguous || result->size != n) {
+    fail(Err::value, k.name, "out must be a contiguous array of %llu elements of %s", static_cast<unsigned long long>(n), name_of(type));
+    return false;
+  }
+  return true;
+}
+
 PyObject *bulk(const Kind &k, const Operand &target, u64 offset, PyObject *index_object, PyObject *value_object,
-               PyObject *condition_object, PyObject *pe_object, const TeamObject *team) {
+               PyObject *condition_object, PyObject *pe_object, const TeamObject *team, cpu::Stream *stream, PyObject *out) {
   Operand index, pes, values, conditions;
   if (!numbers(k, "index", index_object, &index)) return nullptr;
   const u64 n = index.size;
@@ -150,12 +167,30 @@ PyObject *bulk(const Kind &k, const Operand &target, u64 offset, PyObject *index
     *in.step = in.o.size == 1 ? 0 : i64(target.itemsize);
   }
   Ref result;
-  if (k.fetch) {
+  if (out) {
+    Operand given;
+    if (!result_operand(k, out, target.type, n, &given)) return nullptr;
+    b.results = given.data;
+    Py_INCREF(out);
+    result.p = out;
+  } else if (k.fetch) {
     result.p = PyArray_NewFromDescr(&PyArray_Type, descr_of(target.type), index.ndim, index.shape, nullptr, nullptr, 0, nullptr);
     if (!result) return nullptr;
     b.results = static_cast<char *>(PyArray_DATA(reinterpret_cast<PyArrayObject *>(result.p)));
   }
-  if (n) {
+  if (stream) {
+    if (pe_step == 0 || team != g.world) {
+      auto owned = std::make_shared<std::vector<i64>>(std::move(worlds));
+      b.pes = owned->data();
+      enqueue(*stream, [b, owned, type = target.type, op = k.op] { pgas::entry::amo_bulk(g.state, type, op, b); },
+              {target.array, index.array, values.array, conditions.array, result.p});
+    } else {
+      enqueue(*stream, [b, type = target.type, op = k.op] { pgas::entry::amo_bulk(g.state, type, op, b); },
+              {target.array, index.array, pes.array, values.array, conditions.array, result.p});
+    }
+  } else if (!wait_default(k.name)) {
+    return nullptr;
+  } else if (n) {
     PyThreadState *saved = n > unlock_above ? PyEval_SaveThread() : nullptr;
     pgas::entry::amo_bulk(g.state, target.type, k.op, b);
     if (saved) PyEval_RestoreThread(saved);
@@ -165,19 +200,24 @@ PyObject *bulk(const Kind &k, const Operand &target, u64 offset, PyObject *index
 }
 
 PyObject *amo(const Kind &k, PyObject *one, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-  static const char *const fetch_names[] = {"target", "pe", "index", "team", "ctx"};
-  static const char *const value_names[] = {"target", "value", "pe", "index", "team", "ctx"};
-  static const char *const swap_names[] = {"target", "cond", "value", "pe", "index", "team", "ctx"};
+  static const char *const fetch_names[] = {"target", "pe", "index", "team", "ctx", "stream", "out"};
+  static const char *const value_names[] = {"target", "value", "pe", "index", "team", "ctx", "stream", "out"};
+  static const char *const swap_names[] = {"target", "cond", "value", "pe", "index", "team", "ctx", "stream", "out"};
   const int operands = k.condition ? 2 : k.value && !one ? 1 : 0;
-  const Signature signature = {k.name, 1 + operands, 2 + operands, 5 + operands,
+  const Signature signature = {k.name, 1 + operands, 2 + operands, (k.fetch ? 7 : 6) + operands,
                                operands == 2 ? swap_names : operands ? value_names : fetch_names};
-  PyObject *a[7];
+  PyObject *a[9] = {};
   if (!parse(signature, args, nargs, kwnames, a)) return nullptr;
   PYPGAS_CHECK_ACTIVE(k.name);
   PyObject *condition = operands == 2 ? a[1] : nullptr, *value = one ? one : operands ? a[operands] : nullptr;
   PyObject *pe_object = a[1 + operands], *index = a[2 + operands];
   TeamObject *team = resolve_team(k.name, a[3 + operands], a[4 + operands]);
-  if (!team) return nullptr;
+  std::shared_ptr<cpu::Stream> stream;
+  if (!team || !stream_argument(k.name, a[5 + operands], &stream)) return nullptr;
+  PyObject *out = k.fetch ? a[6 + operands] : nullptr;
+  if (out == Py_None) out = nullptr;
+  if (k.fetch && stream && !out)
+    return fail(Err::value, k.name, "on a stream the result comes later: give out=, an array to receive it");
   if (pe_object == Py_None) pe_object = nullptr;
   Operand target;
   u64 offset;
@@ -189,7 +229,7 @@ PyObject *amo(const Kind &k, PyObject *one, PyObject *const *args, Py_ssize_t na
   if (!aligned_operand(k.name, "target", target, offset)) return nullptr;
   if (index && index != Py_None) {
     const bool single = PyTuple_Check(index) || (PyIndex_Check(index) && !(PyArray_Check(index) && PyArray_NDIM(reinterpret_cast<PyArrayObject *>(index)) > 0));
-    if (!single) return bulk(k, target, offset, index, value, condition, pe_object, team);
+    if (!single) return bulk(k, target, offset, index, value, condition, pe_object, team, stream.get(), out);
     i64 bytes;
     if (!element(k, target, index, &bytes)) return nullptr;
     offset += u64(bytes);
@@ -199,10 +239,30 @@ PyObject *amo(const Kind &k, PyObject *one, PyObject *const *args, Py_ssize_t na
   }
   const i64 pe = pe_of(k.name, pe_object, team, target, "target");
   if (pe < 0) return nullptr;
-  alignas(16) unsigned char v[16], c[16], old[16];
+  alignas(16) unsigned char v[16] = {}, c[16] = {}, old[16];
   if (value && !scalar(k.name, "value", value, target.type, v)) return nullptr;
   if (condition && !scalar(k.name, "cond", condition, target.type, c)) return nullptr;
-  pgas::entry::amo(target.type, k.op, g.state.heaps[pe] + offset, v, c, k.fetch ? old : nullptr);
+  Operand result;
+  if (out && !result_operand(k, out, target.type, 1, &result)) return nullptr;
+  char *where = g.state.heaps[pe] + offset;
+  if (stream) {
+    std::array<unsigned char, 16> vs, cs;
+    memcpy(vs.data(), v, sizeof v);
+    memcpy(cs.data(), c, sizeof c);
+    enqueue(*stream, [=, type = target.type, op = k.op, to = result.data] {
+      pgas::entry::amo(type, op, where, vs.data(), cs.data(), to);
+    }, {a[0], out});
+    if (!out) Py_RETURN_NONE;
+    Py_INCREF(out);
+    return out;
+  }
+  if (!wait_default(k.name)) return nullptr;
+  pgas::entry::amo(target.type, k.op, where, v, c, k.fetch ? old : nullptr);
+  if (out) {
+    memcpy(result.data, old, target.itemsize);
+    Py_INCREF(out);
+    return out;
+  }
   if (k.fetch) return to_scalar(target.type, old);
   Py_RETURN_NONE;
 }
@@ -236,9 +296,10 @@ PYPGAS_AMO(fetch_xor, xor_, true, true, false, nullptr)
 
 #define PYPGAS_AMO_ENTRY(name, arguments, what)                                                                       \
   PYPGAS_METHOD("atomic_" #name, atomic_##name,                                                                       \
-                "atomic_" #name "(" arguments ", *, index=None, team=None, ctx=None)\n--\n\n" what "\n\n"             \
+                "atomic_" #name "(" arguments ", *, index=None, team=None, ctx=None, stream=None)\n--\n\n" what "\n\n"             \
                 "`target` is symmetric and has one element, or `index` says which: a flat element number, a tuple, or\n" \
                 "an integer array for many at once (then `pe` and the values are one each, or arrays as long).\n"     \
+                "On a stream, fetching forms need `out`, an array that receives what was there.\n" \
                 "Raises InvalidTypeError where the dtype has no such operation. OpenSHMEM 1.6, section 9.8.")
 PyMethodDef atomics_methods[] = {
     PYPGAS_AMO_ENTRY(fetch, "target, pe", "Read an element of PE `pe` atomically."),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cpu/python.h"
 #include "gate.h"
 #include "operand.h"
 
@@ -35,13 +36,14 @@ bool reduction(const char *name, PyObject *object, DType type, Reduction *out) {
   return false;
 }
 
-// collective(name, operation, team, source, destination, root, op, timeout): both contiguous, sizes agreed by the caller
+// collective(name, operation, team, source, destination, root, op, timeout, stream): both contiguous, sizes agreed by the caller
 PyObject *collective(PyObject *, PyObject *args) {
   const char *name;
-  PyObject *team_object, *source_object, *destination_object, *op_object, *limit;
+  PyObject *team_object, *source_object, *destination_object, *op_object, *limit, *stream_object;
   int operation;
   long long root;
-  if (!PyArg_ParseTuple(args, "siOOOLOO", &name, &operation, &team_object, &source_object, &destination_object, &root, &op_object, &limit))
+  if (!PyArg_ParseTuple(args, "siOOOLOOO", &name, &operation, &team_object, &source_object, &destination_object, &root, &op_object,
+                        &limit, &stream_object))
     return nullptr;
   PYPGAS_CHECK_ACTIVE(name);
   TeamObject *team = resolve_team(name, team_object, nullptr);
@@ -64,18 +66,37 @@ PyObject *collective(PyObject *, PyObject *args) {
   const bool in_place = symmetric_offset(source, &offset) && (apart || result.kind == raw::Collective::broadcast);
   raw::Arrival arrival = {u32(operation), u32(source.type), differ ? 0 : source.nbytes(), reduces ? i64(op) : i64(root),
                            in_place ? offset : pgas::source_staged, source.nbytes(), false};
+  const auto run = [=, type = source.type, item = source.itemsize, from = source.data](auto &wait) {
+    const auto combine = [&](char *dst, i64 members, auto sources, u64 bytes) {
+      pgas::entry::reduce(type, op, dst, members, sources, bytes / item);
+    };
+    if (result.kind == raw::Collective::broadcast && team->team.me == root && result.dst != from)
+      raw::copy(result.dst, from, result.nbytes);
+    raw::quiet(); // earlier puts into the sources are part of what is combined
+    return raw::exchange<pgas::thread>(g.state, team->team, arrival, from, differ, wait,
+                                       [&](const Window &w) { raw::consume<pgas::thread>(w, result, combine); });
+  };
+  std::shared_ptr<cpu::Stream> stream;
+  if (!stream_argument(name, stream_object, &stream)) return nullptr;
+  if (stream) {
+    const std::string text = name;
+    const auto queued = std::make_shared<QueuedCollective>(team);
+    enqueue(*stream, [=](cpu::Worker &worker, cpu::Failure *failure) {
+      (void)queued;
+      StreamWait wait(worker, failure, text.c_str(), &team->team, timeout);
+      const raw::Gate outcome = run(wait);
+      return stream_gate(outcome, text.c_str(), team->team, g.state.sync(g.state.pe, team->team.id)->epoch, failure);
+    }, {reinterpret_cast<PyObject *>(team), source_object, destination_object});
+    Py_RETURN_NONE;
+  }
+  if (!wait_default(name)) return nullptr;
+  if ((*team->queued)->load(std::memory_order_acquire) && !wait_queued(name, team, timeout)) return nullptr;
   WaitFacts facts = {name};
   facts.team = team;
   facts.gate = true;
-  raw::quiet(); // earlier puts into the sources are part of what is combined
   HostWait wait(facts, timeout);
-  const auto combine = [&](char *dst, i64 members, auto from, u64 bytes) {
-    pgas::entry::reduce(source.type, op, dst, members, from, bytes / source.itemsize);
-  };
   if (source.nbytes() > unlock_above) wait.unlock();
-  const raw::Gate outcome =
-      raw::exchange<pgas::thread>(g.state, team->team, arrival, source.data, differ, wait,
-                                  [&](const Window &w) { raw::consume<pgas::thread>(w, result, combine); });
+  const raw::Gate outcome = run(wait);
   if (outcome != raw::Gate::passed) {
     // A mismatch has advanced the epoch past the call; an abandoned call has not.
     const u64 epoch = g.state.sync(g.state.pe, team->team.id)->epoch;

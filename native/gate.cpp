@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cpu/python.h"
 #include "operand.h"
 
 namespace native {
@@ -87,7 +88,33 @@ PyObject *gate_failed(pgas::raw::Gate result, const char *operation, TeamObject 
   return nullptr;
 }
 
+bool wait_queued(const char *operation, const TeamObject *team, double timeout) {
+  WaitFacts facts = {operation};
+  facts.team = team;
+  HostWait wait(facts, timeout);
+  while ((*team->queued)->load(std::memory_order_acquire))
+    if (!wait.idle()) {
+      wait.raise();
+      return false;
+    }
+  return true;
+}
+
+bool stream_gate(pgas::raw::Gate result, const char *name, const pgas::Team &team, u64 epoch, cpu::Failure *failure) {
+  if (result == pgas::raw::Gate::passed) return true;
+  if (result == pgas::raw::Gate::abandoned) return false; // the wait has said why
+  failure->kind = "mismatch";
+  failure->text = std::string(name) + ": the PEs made different collective calls:";
+  for (i64 i = 0; i < team.size; i++) {
+    const pgas::Slot &slot = g.state.sync(team.members[i], team.id)->slots[epoch & 1];
+    const u32 code = slot.operation < u32(Operation::count) ? slot.operation : 0;
+    failure->text += " PE " + std::to_string(team.members[i]) + " " + operation_names[code] + " (" + std::to_string(slot.nbytes) + " bytes)";
+  }
+  return false;
+}
+
 bool enter_gate(const char *name, TeamObject *team, pgas::raw::Arrival arrival, double timeout, u64 *epoch) {
+  if (__builtin_expect((*team->queued)->load(std::memory_order_acquire) != 0, 0) && !wait_queued(name, team, timeout)) return false;
   WaitFacts facts = {name};
   facts.team = team;
   facts.gate = true;
@@ -110,14 +137,31 @@ bool enter_gate(const char *name, TeamObject *team, pgas::raw::Arrival arrival, 
 namespace {
 
 PyObject *do_barrier(const char *name, Operation op, bool takes_team, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-  static const char *const team_names[] = {"team", "timeout"};
-  const Signature signature = {name, 0, takes_team ? 1 : 0, takes_team ? 2 : 1, takes_team ? team_names : team_names + 1};
-  PyObject *a[2] = {};
+  static const char *const team_names[] = {"team", "timeout", "stream"};
+  const Signature signature = {name, 0, takes_team ? 1 : 0, takes_team ? 3 : 2, takes_team ? team_names : team_names + 1};
+  PyObject *a[3] = {};
   if (!parse(signature, args, nargs, kwnames, a)) return nullptr;
   PYPGAS_CHECK_ACTIVE(name);
   TeamObject *team = takes_team ? resolve_team(name, a[0], nullptr) : g.world;
   double timeout;
   if (!team || !seconds(name, a[takes_team ? 1 : 0], &timeout)) return nullptr;
+  PyObject *stream_object = a[takes_team ? 2 : 1];
+  if (stream_object) {
+    std::shared_ptr<cpu::Stream> stream;
+    if (!stream_argument(name, stream_object, &stream)) return nullptr;
+    if (stream) {
+      const auto queued = std::make_shared<QueuedCollective>(team);
+      enqueue(*stream, [=](cpu::Worker &worker, cpu::Failure *failure) {
+        (void)queued;
+        StreamWait wait(worker, failure, name, &team->team, timeout);
+        pgas::raw::quiet();
+        const pgas::raw::Passage p = pgas::raw::enter(g.state, team->team, {u32(op), 0, 0, 0, 0, 0, false}, wait);
+        return stream_gate(p.result, name, team->team, p.epoch, failure);
+      }, {reinterpret_cast<PyObject *>(team)});
+      Py_RETURN_NONE;
+    }
+  }
+  if (!wait_default(name)) return nullptr;
   if (op == Operation::barrier) pgas::raw::quiet();
   if (!enter_gate(name, team, {u32(op), 0, 0, 0, 0, 0, false}, timeout)) return nullptr;
   Py_RETURN_NONE;
@@ -173,14 +217,14 @@ PyObject *garbage_count(PyObject *, PyObject *) { return PyLong_FromSize_t(g.gar
 } // namespace
 
 PyMethodDef gate_methods[] = {
-    PYPGAS_METHOD("barrier", barrier, "barrier(team=None, *, timeout=None)\n--\n\n"
+    PYPGAS_METHOD("barrier", barrier, "barrier(team=None, *, timeout=None, stream=None)\n--\n\n"
       "Complete this PE's puts and atomics on the default context, then wait for every PE of the team.\n\n"
       "Raises CollectiveMismatchError on every PE if one calls another collective, WaitTimeoutError naming who is\n"
       "missing, PeerFailedError. OpenSHMEM 1.6, SHMEM_BARRIER."),
-    PYPGAS_METHOD("barrier_all", barrier_all, "barrier_all(*, timeout=None)\n--\n\n`barrier` on all PEs of the job. OpenSHMEM 1.6, SHMEM_BARRIER_ALL."),
-    PYPGAS_METHOD("sync", sync, "sync(team=None, *, timeout=None)\n--\n\n"
+    PYPGAS_METHOD("barrier_all", barrier_all, "barrier_all(*, timeout=None, stream=None)\n--\n\n`barrier` on all PEs of the job. OpenSHMEM 1.6, SHMEM_BARRIER_ALL."),
+    PYPGAS_METHOD("sync", sync, "sync(team=None, *, timeout=None, stream=None)\n--\n\n"
       "Wait for every PE of the team; completes local stores only. OpenSHMEM 1.6, SHMEM_SYNC."),
-    PYPGAS_METHOD("sync_all", sync_all, "sync_all(*, timeout=None)\n--\n\n`sync` on all PEs of the job. OpenSHMEM 1.6, SHMEM_SYNC_ALL."),
+    PYPGAS_METHOD("sync_all", sync_all, "sync_all(*, timeout=None, stream=None)\n--\n\n`sync` on all PEs of the job. OpenSHMEM 1.6, SHMEM_SYNC_ALL."),
     {"agree", agree, METH_VARARGS, "Enters a gate with numbers that must be equal."},
     {"exchange_small", exchange_small, METH_VARARGS, "All members' small payloads."},
     {"garbage_count", garbage_count, METH_NOARGS, "Dropped arrays not yet released."},

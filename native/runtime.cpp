@@ -398,6 +398,7 @@ PyObject *team_new(PyTypeObject *type, PyObject *args, PyObject *) {
   TeamObject *self = allocate<TeamObject>(type);
   if (!self) return nullptr;
   self->members = new std::vector<i64>;
+  self->queued = new std::shared_ptr<std::atomic<int>>(std::make_shared<std::atomic<int>>(0));
   self->alive = true;
   self->generation = g.generation;
   const Py_ssize_t n = PyTuple_Size(members);
@@ -417,6 +418,7 @@ PyObject *team_new(PyTypeObject *type, PyObject *args, PyObject *) {
 }
 void team_dealloc(PyObject *object) {
   delete reinterpret_cast<TeamObject *>(object)->members;
+  delete reinterpret_cast<TeamObject *>(object)->queued;
   release_object(object);
 }
 PyObject *team_get(PyObject *object, void *which) {

@@ -2,6 +2,8 @@
 // The process's one live runtime, the Python objects that stand for its parts, and the checks every call makes.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,7 @@ struct TeamObject {
   PyObject_HEAD
   pgas::Team team;
   std::vector<i64> *members;
+  std::shared_ptr<std::atomic<int>> *queued; // collectives of this team that are on streams and not over
   u64 generation;
   bool alive;
 };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for, and testing, variables of this PE that others update.
+#include <array>
 #include <vector>
+
+#include "cpu/python.h"
 
 #include "entry/compare.cuh"
 #include "enums.h"
@@ -27,10 +30,10 @@ bool variable(const char *operation, const char *name, PyObject *object, Operand
 }
 
 PyObject *do_wait(const char *name, bool signal, bool only_test, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-  static const char *const wait_names[] = {"ivar", "cmp", "value", "timeout"};
-  static const char *const signal_names[] = {"signal", "cmp", "value", "timeout"};
-  const Signature signature = {name, 3, 3, only_test ? 3 : 4, signal ? signal_names : wait_names};
-  PyObject *a[4] = {};
+  static const char *const wait_names[] = {"ivar", "cmp", "value", "timeout", "stream"};
+  static const char *const signal_names[] = {"signal", "cmp", "value", "timeout", "stream"};
+  const Signature signature = {name, 3, 3, only_test ? 3 : 5, signal ? signal_names : wait_names};
+  PyObject *a[5] = {};
   if (!parse(signature, args, nargs, kwnames, a)) return nullptr;
   PYPGAS_CHECK_ACTIVE(name);
   Operand o;
@@ -45,6 +48,20 @@ PyObject *do_wait(const char *name, bool signal, bool only_test, PyObject *const
   } else if (!variable(name, "ivar", a[0], &o, &offset, true)) return nullptr;
   if (!compare_op(name, a[1], &c) || !scalar(name, "value", a[2], o.type, value) || !seconds(name, a[3], &timeout)) return nullptr;
   const char *p = g.state.heap() + offset;
+  if (a[4]) {
+    std::shared_ptr<cpu::Stream> stream;
+    if (!stream_argument(name, a[4], &stream)) return nullptr;
+    if (stream) {
+      std::array<unsigned char, 16> bytes;
+      memcpy(bytes.data(), value, sizeof value);
+      enqueue(*stream, [=, type = o.type](cpu::Worker &worker, cpu::Failure *failure) {
+        StreamWait wait(worker, failure, name, nullptr, timeout);
+        return pgas::entry::wait_until(type, p, c, bytes.data(), nullptr, wait);
+      }, {a[0]});
+      Py_RETURN_NONE;
+    }
+  }
+  if (!wait_default(name)) return nullptr;
   if (only_test) return PyBool_FromLong(pgas::entry::test(o.type, p, c, value, nullptr));
   WaitFacts facts = {name};
   facts.variable = p;
@@ -76,6 +93,7 @@ PyObject *signal_fetch(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyOb
   Operand o;
   u64 offset;
   if (!signal_operand("signal_fetch", a[0], &o, &offset)) return nullptr;
+  if (!wait_default("signal_fetch")) return nullptr;
   return PyLong_FromUnsignedLongLong(pgas::arch::load_acquire(reinterpret_cast<const u64 *>(g.state.heap() + offset)));
 }
 
@@ -144,7 +162,7 @@ PyObject *do_many(const char *name, Many mode, bool only_test, PyObject *const *
   Compare c;
   Watched w;
   double timeout;
-  if (!watch(name, a, &o, &c, &w) || !seconds(name, a[4], &timeout)) return nullptr;
+  if (!watch(name, a, &o, &c, &w) || !seconds(name, a[4], &timeout) || !wait_default(name)) return nullptr;
   const size_t n = w.at.size();
   const u64 item = o.itemsize;
   const auto holds = [&](size_t i) { return pgas::entry::test(o.type, w.at[i], c, w.values.data() + i * item, nullptr); };
@@ -206,12 +224,12 @@ PYPGAS_MANY(test_some, some, true)
   "`values` is one value or one for each element; `where`, booleans, says which elements to look at. Elements are\n"  \
   "numbered in C order. Raises WaitTimeoutError, PeerFailedError."
 PyMethodDef signal_methods[] = {
-    PYPGAS_METHOD("wait_until", wait_until, "wait_until(ivar, cmp, value, *, timeout=None)\n--\n\n"
+    PYPGAS_METHOD("wait_until", wait_until, "wait_until(ivar, cmp, value, *, timeout=None, stream=None)\n--\n\n"
       "Wait until the one-element symmetric variable of this PE compares true with `value`, in its own type.\n\n"
       "What its writer did before is then visible. `timeout` in seconds, by default the setting `wait_timeout`.\n"
       "Raises WaitTimeoutError, PeerFailedError. OpenSHMEM 1.6, SHMEM_WAIT_UNTIL."),
     PYPGAS_METHOD("test", test, "test(ivar, cmp, value)\n--\n\nWhether the variable compares true now. OpenSHMEM 1.6, SHMEM_TEST."),
-    PYPGAS_METHOD("signal_wait_until", signal_wait_until, "signal_wait_until(signal, cmp, value, *, timeout=None)\n--\n\n"
+    PYPGAS_METHOD("signal_wait_until", signal_wait_until, "signal_wait_until(signal, cmp, value, *, timeout=None, stream=None)\n--\n\n"
       "Wait for a signal of this PE; returns the value that satisfied the comparison. OpenSHMEM 1.6, SHMEM_SIGNAL_WAIT_UNTIL."),
     PYPGAS_METHOD("signal_fetch", signal_fetch, "signal_fetch(signal)\n--\n\nThe value of a signal of this PE. OpenSHMEM 1.6, SHMEM_SIGNAL_FETCH."),
     PYPGAS_METHOD("wait_until_all", wait_until_all, "wait_until_all(ivars, cmp, values, *, where=None, timeout=None)\n--\n\n"

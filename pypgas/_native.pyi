@@ -148,19 +148,49 @@ def garbage_count() -> int: ...
 
 # ---- one-sided operations
 def put(
-    target: _Target, source: Any, pe: _Pe = None, *, team: Team | None = None, ctx: Context | None = None
+    target: _Target,
+    source: Any,
+    pe: _Pe = None,
+    *,
+    team: Team | None = None,
+    ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def put_nbi(
-    target: _Target, source: Any, pe: _Pe = None, *, team: Team | None = None, ctx: Context | None = None
+    target: _Target,
+    source: Any,
+    pe: _Pe = None,
+    *,
+    team: Team | None = None,
+    ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def get(
-    target: Any, source: _Target, pe: _Pe = None, *, team: Team | None = None, ctx: Context | None = None
+    target: Any,
+    source: _Target,
+    pe: _Pe = None,
+    *,
+    team: Team | None = None,
+    ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def get_nbi(
-    target: Any, source: _Target, pe: _Pe = None, *, team: Team | None = None, ctx: Context | None = None
+    target: Any,
+    source: _Target,
+    pe: _Pe = None,
+    *,
+    team: Team | None = None,
+    ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def p(
-    target: _Target, value: Any, pe: _Pe = None, *, team: Team | None = None, ctx: Context | None = None
+    target: _Target,
+    value: Any,
+    pe: _Pe = None,
+    *,
+    team: Team | None = None,
+    ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def g(source: _Target, pe: _Pe = None, *, team: Team | None = None, ctx: Context | None = None) -> Any: ...
 def iput(
@@ -173,6 +203,7 @@ def iput(
     *,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def iget(
     target: Any,
@@ -184,6 +215,7 @@ def iget(
     *,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def put_signal(
     target: _Target,
@@ -195,6 +227,7 @@ def put_signal(
     op: SignalOp = ...,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def put_signal_nbi(
     target: _Target,
@@ -206,6 +239,7 @@ def put_signal_nbi(
     op: SignalOp = ...,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def signal_set(
     signal: _Target,
@@ -214,6 +248,7 @@ def signal_set(
     *,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def signal_add(
     signal: _Target,
@@ -222,9 +257,10 @@ def signal_add(
     *,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
-def fence(ctx: Context | None = None) -> None: ...
-def quiet(ctx: Context | None = None) -> None: ...
+def fence(ctx: Context | None = None, *, stream: Stream | None = None) -> None: ...
+def quiet(ctx: Context | None = None, *, stream: Stream | None = None) -> None: ...
 
 # ---- atomics
 def atomic_fetch(
@@ -234,6 +270,8 @@ def atomic_fetch(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
+    out: Any = None,
 ) -> Any: ...
 def atomic_set(
     target: _Target,
@@ -243,6 +281,7 @@ def atomic_set(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def atomic_swap(
     target: _Target,
@@ -252,6 +291,8 @@ def atomic_swap(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
+    out: Any = None,
 ) -> Any: ...
 def atomic_compare_swap(
     target: _Target,
@@ -262,6 +303,8 @@ def atomic_compare_swap(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
+    out: Any = None,
 ) -> Any: ...
 def atomic_add(
     target: _Target,
@@ -271,6 +314,7 @@ def atomic_add(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def atomic_fetch_add(
     target: _Target,
@@ -280,6 +324,8 @@ def atomic_fetch_add(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
+    out: Any = None,
 ) -> Any: ...
 def atomic_inc(
     target: _Target,
@@ -288,6 +334,7 @@ def atomic_inc(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def atomic_fetch_inc(
     target: _Target,
@@ -296,6 +343,8 @@ def atomic_fetch_inc(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
+    out: Any = None,
 ) -> Any: ...
 def atomic_and(
     target: _Target,
@@ -305,6 +354,7 @@ def atomic_and(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def atomic_or(
     target: _Target,
@@ -314,6 +364,7 @@ def atomic_or(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def atomic_xor(
     target: _Target,
@@ -323,6 +374,7 @@ def atomic_xor(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
 ) -> None: ...
 def atomic_fetch_and(
     target: _Target,
@@ -332,6 +384,8 @@ def atomic_fetch_and(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
+    out: Any = None,
 ) -> Any: ...
 def atomic_fetch_or(
     target: _Target,
@@ -341,6 +395,8 @@ def atomic_fetch_or(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
+    out: Any = None,
 ) -> Any: ...
 def atomic_fetch_xor(
     target: _Target,
@@ -350,10 +406,14 @@ def atomic_fetch_xor(
     index: _Index = None,
     team: Team | None = None,
     ctx: Context | None = None,
+    stream: Stream | None = None,
+    out: Any = None,
 ) -> Any: ...
 
 # ---- waits
-def wait_until(ivar: _Symmetric, cmp: Compare, value: Any, *, timeout: float | None = None) -> None: ...
+def wait_until(
+    ivar: _Symmetric, cmp: Compare, value: Any, *, timeout: float | None = None, stream: Stream | None = None
+) -> None: ...
 def test(ivar: _Symmetric, cmp: Compare, value: Any) -> bool: ...
 def signal_wait_until(
     signal: _Target, cmp: Compare, value: SupportsIndex, *, timeout: float | None = None
@@ -375,10 +435,12 @@ def test_some(
 ) -> npt.NDArray[np.int64]: ...
 
 # ---- teams and collectives
-def barrier(team: Team | None = None, *, timeout: float | None = None) -> None: ...
-def barrier_all(*, timeout: float | None = None) -> None: ...
-def sync(team: Team | None = None, *, timeout: float | None = None) -> None: ...
-def sync_all(*, timeout: float | None = None) -> None: ...
+def barrier(
+    team: Team | None = None, *, timeout: float | None = None, stream: Stream | None = None
+) -> None: ...
+def barrier_all(*, timeout: float | None = None, stream: Stream | None = None) -> None: ...
+def sync(team: Team | None = None, *, timeout: float | None = None, stream: Stream | None = None) -> None: ...
+def sync_all(*, timeout: float | None = None, stream: Stream | None = None) -> None: ...
 def agree(
     name: str, operation: str, team: Team | None, nbytes: int, detail: int, timeout: float | None
 ) -> None: ...
@@ -395,6 +457,7 @@ def collective(
     root: int,
     op: str,
     timeout: float | None,
+    stream: Stream | None,
 ) -> None: ...
 
 # ---- locks

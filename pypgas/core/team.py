@@ -196,7 +196,7 @@ def _common_free_number(parent: Team, operation: str) -> int:
     free[list(_used)] = 0
     common = np.empty_like(free)
     code = _native.operation_code("reduce")
-    _native.collective(operation, code, parent, free, common, 0, "and", None)
+    _native.collective(operation, code, parent, free, common, 0, "and", None, None)
     if not common.any():
         raise ResourceLimitError(
             f"PE {_native.my_pe()}: {operation}: no team number is free on all {parent.n_pes} PEs of {parent.name}: "

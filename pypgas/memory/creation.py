@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,8 @@ def _shape(operation: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     here = f"PE {_native.my_pe()}: {operation}"
     try:
         lengths = (
-            (operator.index(shape),) if hasattr(shape, "__index__") else tuple(map(operator.index, shape))
-        )  # type: ignore[arg-type]
+            tuple(map(operator.index, shape)) if isinstance(shape, Iterable) else (operator.index(shape),)
+        )
     except TypeError:
         raise InvalidTypeError(
             f"{here}: shape = {shape!r} is not an integer or a sequence of integers"

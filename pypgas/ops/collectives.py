@@ -2,8 +2,8 @@
 """Collectives on scalars, plain arrays and symmetric arrays.
 
 This module decides shapes; moving and combining is done by the device library (``collectives.cuh``). Each
-function takes ``team=`` (the world by default), ``out=`` (an array of this PE for the result) and ``timeout=``
-(seconds), must be called by every PE of the team, and raises
+function takes ``team=`` (the world by default), ``out=`` (an array of this PE for the result), ``timeout=`` (seconds)
+and, where sizes are known beforehand, ``stream=`` (then the result is there when the stream gets there), must be called by every PE of the team, and raises
 
 * CollectiveMismatchError on every PE if the PEs' calls, sizes, dtypes, roots or reductions differ,
 * WaitTimeoutError or PeerFailedError if somebody does not come,
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from .. import _native
 from ..core.operands import as_array
 from ..core.team import Team
+from ..devices.streams import Stream
 from ..errors import InvalidPEError, InvalidTypeError, InvalidValueError
 
 __all__ = [
@@ -69,7 +70,7 @@ def _here(name: str) -> str:
 
 
 def _destination(
-    name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+    name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream | None = None
 ) -> tuple[Array, Array | None]:
     """An array to write the result to, and the caller's array if it can't be written directly."""
     if out is None:
@@ -85,15 +86,18 @@ def _destination(
         raise InvalidValueError(f"{_here(name)}: out is read-only")
     if target.flags.c_contiguous:
         return target, None
+    if stream is not None:
+        raise InvalidValueError(f"{_here(name)}: on a stream, out must be C-contiguous")
     return np.empty(shape, dtype), target
 
 
-def _finish(x: Any, result: Array, later: Array | None, out: Any) -> Any:
+def _finish(x: Any, result: Array, later: Array | None, out: Any, stream: Stream | None = None) -> Any:
     if later is not None:
         np.copyto(later, result)
     if out is not None:
         return out
-    return result[()] if result.ndim == 0 else result
+    # On a stream the value is not there yet, so even a scalar's result is an array of no dimensions.
+    return result[()] if result.ndim == 0 and stream is None else result
 
 
 def _run(
@@ -104,8 +108,9 @@ def _run(
     timeout: float | None,
     root: int = 0,
     op: str = "sum",
+    stream: Stream | None = None,
 ) -> None:
-    _native.collective(name, _CODES[name], team, source, destination, root, op, timeout)
+    _native.collective(name, _CODES[name], team, source, destination, root, op, timeout, stream)
 
 
 def _root(name: str, root: int, team: Team | None) -> int:
@@ -129,7 +134,13 @@ def _blocks(name: str, source: Array, n: int) -> int:
 
 
 def broadcast(
-    x: Any, root: int = 0, *, team: Team | None = None, out: Any = None, timeout: float | None = None
+    x: Any,
+    root: int = 0,
+    *,
+    team: Team | None = None,
+    out: Any = None,
+    timeout: float | None = None,
+    stream: Stream | None = None,
 ) -> Any:
     """Give every PE the root's ``x``: same shape and dtype everywhere.
 
@@ -143,14 +154,19 @@ def broadcast(
     local = x.local if isinstance(x, _native.ArrayBase) else x
     if out is None and isinstance(local, np.ndarray) and local.flags.writeable:
         out = x
-    destination, later = _destination(name, out, source.shape, source.dtype)
-    if _native.my_pe(team) == number and not np.shares_memory(source, destination):
-        destination[...] = source
-    _run(name, team, source, destination, timeout, root=number)
-    return _finish(x, destination, later, out)
+    destination, later = _destination(name, out, source.shape, source.dtype, stream)
+    _run(name, team, source, destination, timeout, root=number, stream=stream)
+    return _finish(x, destination, later, out, stream)
 
 
-def fcollect(x: Any, *, team: Team | None = None, out: Any = None, timeout: float | None = None) -> Any:
+def fcollect(
+    x: Any,
+    *,
+    team: Team | None = None,
+    out: Any = None,
+    timeout: float | None = None,
+    stream: Stream | None = None,
+) -> Any:
     """Concatenate every PE's ``x`` along dimension 0, in team order, on every PE; equal shapes everywhere.
 
     Scalars give an array with one element for each PE. OpenSHMEM 1.6, SHMEM_FCOLLECT.
@@ -159,9 +175,9 @@ def fcollect(x: Any, *, team: Team | None = None, out: Any = None, timeout: floa
     _native.check(name)
     source = np.atleast_1d(_source(name, x))
     shape = (source.shape[0] * _native.n_pes(team), *source.shape[1:])
-    destination, later = _destination(name, out, shape, source.dtype)
-    _run(name, team, source, destination, timeout)
-    return _finish(x, destination, later, out)
+    destination, later = _destination(name, out, shape, source.dtype, stream)
+    _run(name, team, source, destination, timeout, stream=stream)
+    return _finish(x, destination, later, out, stream)
 
 
 def _lengths(name: str, team: Team | None, source: Array, timeout: float | None) -> list[int]:
@@ -206,7 +222,14 @@ def gather(
     return _finish(x, destination, later, out)
 
 
-def alltoall(x: Any, *, team: Team | None = None, out: Any = None, timeout: float | None = None) -> Any:
+def alltoall(
+    x: Any,
+    *,
+    team: Team | None = None,
+    out: Any = None,
+    timeout: float | None = None,
+    stream: Stream | None = None,
+) -> Any:
     """Send block ``i`` of dimension 0 to PE ``i``; block ``i`` of the result came from PE ``i``.
 
     The length of dimension 0 is a multiple of the team's size. OpenSHMEM 1.6, SHMEM_ALLTOALL.
@@ -215,9 +238,9 @@ def alltoall(x: Any, *, team: Team | None = None, out: Any = None, timeout: floa
     _native.check(name)
     source = _source(name, x)
     _blocks(name, source, _native.n_pes(team))
-    destination, later = _destination(name, out, source.shape, source.dtype)
-    _run(name, team, source, destination, timeout)
-    return _finish(x, destination, later, out)
+    destination, later = _destination(name, out, source.shape, source.dtype, stream)
+    _run(name, team, source, destination, timeout, stream=stream)
+    return _finish(x, destination, later, out, stream)
 
 
 def alltoalls(
@@ -264,7 +287,13 @@ def alltoalls(
 
 
 def reduce(
-    x: Any, op: str = "sum", *, team: Team | None = None, out: Any = None, timeout: float | None = None
+    x: Any,
+    op: str = "sum",
+    *,
+    team: Team | None = None,
+    out: Any = None,
+    timeout: float | None = None,
+    stream: Stream | None = None,
 ) -> Any:
     """Combine every PE's ``x`` element by element, on every PE; equal shapes and dtypes everywhere.
 
@@ -276,33 +305,53 @@ def reduce(
     Values are combined in team order, so every PE gets the same bits. float16 and bfloat16 are accumulated in float32
     and rounded once; integers wrap around; NaN wins in min and max. OpenSHMEM 1.6, SHMEM_REDUCTIONS.
     """
-    return _elementwise("reduce", x, op, team, out, timeout)
+    return _elementwise("reduce", x, op, team, out, timeout, stream)
 
 
 def inclusive_scan(
-    x: Any, op: str = "sum", *, team: Team | None = None, out: Any = None, timeout: float | None = None
+    x: Any,
+    op: str = "sum",
+    *,
+    team: Team | None = None,
+    out: Any = None,
+    timeout: float | None = None,
+    stream: Stream | None = None,
 ) -> Any:
     """Combine the ``x`` of PEs 0 to this one, element by element. See `reduce`. OpenSHMEM 1.6, SHMEM_SUM_INSCAN."""
-    return _elementwise("inclusive_scan", x, op, team, out, timeout)
+    return _elementwise("inclusive_scan", x, op, team, out, timeout, stream)
 
 
 def exclusive_scan(
-    x: Any, op: str = "sum", *, team: Team | None = None, out: Any = None, timeout: float | None = None
+    x: Any,
+    op: str = "sum",
+    *,
+    team: Team | None = None,
+    out: Any = None,
+    timeout: float | None = None,
+    stream: Stream | None = None,
 ) -> Any:
     """Combine the ``x`` of the PEs before this one; PE 0 gets zeros. See `reduce`. OpenSHMEM 1.6, SHMEM_SUM_EXSCAN."""
-    return _elementwise("exclusive_scan", x, op, team, out, timeout)
+    return _elementwise("exclusive_scan", x, op, team, out, timeout, stream)
 
 
-def _elementwise(name: str, x: Any, op: str, team: Team | None, out: Any, timeout: float | None) -> Any:
+def _elementwise(
+    name: str, x: Any, op: str, team: Team | None, out: Any, timeout: float | None, stream: Stream | None
+) -> Any:
     _native.check(name)
     source = _source(name, x)
-    destination, later = _destination(name, out, source.shape, source.dtype)
-    _run(name, team, source, destination, timeout, op=op)
-    return _finish(x, destination, later, out)
+    destination, later = _destination(name, out, source.shape, source.dtype, stream)
+    _run(name, team, source, destination, timeout, op=op, stream=stream)
+    return _finish(x, destination, later, out, stream)
 
 
 def reduce_scatter(
-    x: Any, op: str = "sum", *, team: Team | None = None, out: Any = None, timeout: float | None = None
+    x: Any,
+    op: str = "sum",
+    *,
+    team: Team | None = None,
+    out: Any = None,
+    timeout: float | None = None,
+    stream: Stream | None = None,
 ) -> Any:
     """Combine every PE's ``x`` and return block ``me`` of dimension 0, whose length is a multiple of the team's size.
 
@@ -313,6 +362,6 @@ def reduce_scatter(
     source = _source(name, x)
     rows = _blocks(name, source, _native.n_pes(team))
     shape: Sequence[int] = (rows, *source.shape[1:])
-    destination, later = _destination(name, out, tuple(shape), source.dtype)
-    _run(name, team, source, destination, timeout, op=op)
-    return _finish(x, destination, later, out)
+    destination, later = _destination(name, out, tuple(shape), source.dtype, stream)
+    _run(name, team, source, destination, timeout, op=op, stream=stream)
+    return _finish(x, destination, later, out, stream)
