@@ -6,7 +6,7 @@ round that no PE has seen what the memory model (docs/memory-model.md) forbids. 
 a round is a number that only grows, so a PE that has seen round ``r`` announced must find everything
 that belongs to it at ``r`` or above, however far the writer has got since.
 
-``LITMUS_ROUNDS=100000`` in the environment replaces every test's own number of rounds.
+``LITMUS_ROUNDS=100000`` in the environment makes every test run its pattern so many times.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ import pypgas as pg
 __all__ = ["fall_in", "next_pe", "relax", "rounds"]
 
 
-def rounds(default: int) -> range:
-    """Rounds 1, 2, …: as many as ``LITMUS_ROUNDS`` says, else ``default``."""
-    return range(1, int(os.environ.get("LITMUS_ROUNDS", default)) + 1)
+def rounds(default: int, patterns: int = 1) -> range:
+    """Rounds 1, 2, …: ``default`` of them, or as many as make ``LITMUS_ROUNDS`` patterns.
+
+    ``patterns`` says how often one round runs the pattern.
+    """
+    asked = os.environ.get("LITMUS_ROUNDS")
+    return range(1, (default if asked is None else max(1, int(asked) // patterns)) + 1)
 
 
 def next_pe() -> int:

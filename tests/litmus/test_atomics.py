@@ -74,7 +74,7 @@ def test_compare_swap_has_one_winner():
     x, turn = pg.zeros(size, "i8"), pg.zeros(1, "u8")
     old = np.empty(size, "i8")
     taken = np.empty(size, "i8")
-    for r in rounds(4):
+    for r in rounds(4, size):
         for i in range(size):
             if i % 4 == 0:
                 fall_in(turn, r * size + i, to)
@@ -147,7 +147,7 @@ def test_bulk_is_many_atomics():
     x, tickets = pg.zeros(size, "i8"), pg.zeros(size, "i8")
     random = np.random.default_rng(me)
     per_element = [[] for _ in range(size)]
-    for r in rounds(60):
+    for r in rounds(60, many):
         fall_in(turn, r, to)
         index = random.integers(0, size, many)
         pes = random.integers(0, n, many)
@@ -158,7 +158,7 @@ def test_bulk_is_many_atomics():
             per_element[i].append(drawn[index == i])
         pg.atomic_add(x, 1, 0, index=0)  # a single one between them
     pg.barrier_all()
-    count = len(rounds(60))
+    count = len(rounds(60, many))
     assert pg.reduce(x.local.sum(), "sum") == n * count * (3 * many + 1)
     for i in range(size):
         everyone = pg.collect(np.concatenate(per_element[i]))

@@ -25,7 +25,7 @@ def test_put_has_read_its_source():
     slots = pg.zeros((count, 300), "u8")
     one = pg.zeros(count, "u8")
     source, element = np.empty(300, "u8"), np.empty(1, "u8")
-    for r in rounds(500):
+    for r in rounds(500, count):
         for i in range(count):
             source.fill(r * 100 + i)
             element.fill(r * 100 + i)
@@ -171,7 +171,7 @@ def test_quiet_separates_write_from_read():
     elements = [x[i] for i in range(BATCH)]
     turn = pg.zeros(1, "u8")
     missed = np.zeros(BATCH, bool)
-    for r in rounds(200):
+    for r in rounds(200, BATCH):
         x.local.fill(0)
         pg.barrier_all()
         for i, element in enumerate(elements):
@@ -192,7 +192,7 @@ def test_observers_agree_on_independent_writes():
     first_x = me % 2 == 0
     saw = np.zeros(BATCH, "u1")  # 1: this PE saw its first variable set and its second not
     turn, to = pg.zeros(1, "u8"), next_pe()
-    for r in rounds(200):
+    for r in rounds(200, BATCH):
         x.local.fill(0)
         y.local.fill(0)
         pg.barrier_all()
@@ -228,7 +228,7 @@ def test_last_to_arrive_sees_all():
     arrived = pg.zeros(per, "i8")
     places = [blocks[i, me] for i in range(per)]
     mine, found = np.empty(4, "u8"), np.empty((n, 4), "u8")
-    for r in rounds(4):
+    for r in rounds(4, per):
         mine.fill(r)
         for i, slot in enumerate(places):
             home = i % n

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from litmus_kit import next_pe, rounds
+from litmus_kit import fall_in, next_pe, rounds
 
 import pypgas as pg
 
@@ -14,6 +14,7 @@ def test_scalar_put_is_never_torn(dtype):
     me, to = pg.my_pe(), next_pe()
     kind = np.dtype(dtype)
     x = pg.zeros(5, kind)
+    turn = pg.zeros(1, "u8")
     element, single = x[3], x[3:4]
     handle = x.at(to)
     # Every byte of a value is the same, so that a mixture shows.
@@ -29,6 +30,8 @@ def test_scalar_put_is_never_torn(dtype):
 
     target = np.empty(1, kind)
     for r in rounds(2500):
+        if r % 16 == 0:
+            fall_in(turn, r, to)
         v = (r * 7 + me) % len(scalars)
         way = r % 4
         if way == 0:

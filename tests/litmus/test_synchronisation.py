@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from litmus_kit import next_pe, relax, rounds
+from litmus_kit import fall_in, next_pe, relax, rounds
 
 import pypgas as pg
 
@@ -71,7 +71,7 @@ def test_collectives_take_what_each_pe_passed(kind):
     x = pg.zeros(length, "i8") if kind == "symmetric" else np.zeros(length, "i8")
     local = x.local if kind == "symmetric" else x
     everyone = n * (n - 1) // 2
-    for r in rounds(60 if kind == "staged" else 400):
+    for r in rounds(60 if kind == "staged" else 400, 10):
         root = r % n
         if kind == "scalar":
             assert pg.broadcast(r * 10 + me, root) == r * 10 + root
@@ -94,13 +94,15 @@ def test_collectives_take_what_each_pe_passed(kind):
 
 def test_lock_hands_over():
     """Rule 27: the next holder sees all that the last one did, stores, puts and atomics alike."""
-    me, n = pg.my_pe(), pg.n_pes()
-    lock = pg.Lock()
+    me, n, to = pg.my_pe(), pg.n_pes(), next_pe()
+    lock, turn = pg.Lock(), pg.zeros(1, "u8")
     home = n - 1
     block = pg.zeros(32, "i8")
     trail = pg.zeros(1, "i8")
     found = np.empty(32, "i8")
-    for _ in rounds(600):
+    for r in rounds(600):
+        if r % 2 == 0:
+            fall_in(turn, r, to)
         with lock:
             pg.get(found, block, home)
             value = int(found[0])
