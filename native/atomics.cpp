@@ -70,8 +70,22 @@ bool unsupported(const Kind &k, DType type) {
   return false;
 }
 
+// The first of n numbers that is not in 0..limit-1, or n. Without a branch for each number the loop is vectorised.
+u64 first_outside(const i64 *numbers, u64 n, i64 limit) {
+  i64 any = 0; // negative if one is negative or beyond
+  for (u64 i = 0; i < n; i++) any |= numbers[i] | i64(u64(limit - 1) - u64(numbers[i]));
+  if (any >= 0) return n;
+  u64 i = 0;
+  while (numbers[i] >= 0 && numbers[i] < limit) i++;
+  return i;
+}
+
 // An int64 array of numbers from an argument, or a single one.
 bool numbers(const Kind &k, const char *name, PyObject *object, Operand *out) {
+  if (PyArray_Check(object)) {
+    PyArrayObject *array = reinterpret_cast<PyArrayObject *>(object);
+    if (PyArray_TYPE(array) == NPY_INT64 && PyArray_ISCARRAY_RO(array)) return any_operand(k.name, name, object, out);
+  }
   Ref descr(reinterpret_cast<PyObject *>(PyArray_DescrFromType(NPY_INT64)));
   Ref text(PyUnicode_FromString(k.name)), argument(PyUnicode_FromString(name));
   if (!descr || !text || !argument) return false;
@@ -106,8 +120,7 @@ PyObject *bulk(const Kind &k, const Operand &target, u64 offset, PyObject *index
     stride = target.strides[0];
   }
   const i64 *indices = reinterpret_cast<const i64 *>(index.data);
-  for (u64 i = 0; i < n; i++)
-    if (u64(indices[i]) >= target.size)
+  if (const u64 i = first_outside(indices, n, i64(target.size)); i < n)
       return fail(Err::value, k.name, "index[%llu] = %lld is outside 0..%lld, target's elements",
                   static_cast<unsigned long long>(i), static_cast<long long>(indices[i]), static_cast<long long>(target.size) - 1);
   std::vector<i64> worlds;
@@ -129,14 +142,15 @@ PyObject *bulk(const Kind &k, const Operand &target, u64 offset, PyObject *index
       return fail(Err::value, k.name, "pe has %llu numbers but index has %llu", static_cast<unsigned long long>(pes.size),
                   static_cast<unsigned long long>(n));
     const i64 *numbers_ = reinterpret_cast<const i64 *>(pes.data);
-    for (u64 i = 0; i < n; i++) {
-      if (u64(numbers_[i]) >= u64(team->team.size))
-        return fail(Err::pe, k.name, "pe[%llu] = %lld is not in 0..%lld", static_cast<unsigned long long>(i),
-                    static_cast<long long>(numbers_[i]), static_cast<long long>(team->team.size) - 1);
+    if (const u64 i = first_outside(numbers_, n, team->team.size); i < n)
+      return fail(Err::pe, k.name, "pe[%llu] = %lld is not in 0..%lld", static_cast<unsigned long long>(i),
+                  static_cast<long long>(numbers_[i]), static_cast<long long>(team->team.size) - 1);
+    bool all_mapped = true;
+    for (i64 i = 0; i < team->team.size; i++) all_mapped = all_mapped && g.state.heaps[team->team.members[i]];
+    for (u64 i = 0; !all_mapped && i < n; i++)
       if (!g.state.heaps[team->team.members[numbers_[i]]])
         return fail(Err::unreachable, k.name, "PE %lld's memory is not mapped here",
                     static_cast<long long>(team->team.members[numbers_[i]]));
-    }
     pe_step = 1;
     world = numbers_;
     if (team != g.world) {

@@ -268,6 +268,14 @@ bool scalar(const char *operation, const char *name, PyObject *object, DType typ
     memcpy(out, &f, sizeof f);
     return true;
   }
+  if (PyArray_Check(object)) {
+    PyArrayObject *a = reinterpret_cast<PyArrayObject *>(object);
+    PyArray_Descr *descr = PyArray_DESCR(a);
+    if (type_of(descr->type_num) == type && PyArray_ISNBO(descr->byteorder) && PyArray_SIZE(a) == 1) {
+      memcpy(out, PyArray_DATA(a), itemsize_of(type));
+      return true;
+    }
+  }
   // Everything else by NumPy's own rules: same-kind casts only.
   Ref descr(reinterpret_cast<PyObject *>(descr_of(type))), text(PyUnicode_FromString(operation)), argument(PyUnicode_FromString(name));
   if (!descr || !text || !argument) return false;

@@ -558,8 +558,17 @@ PyObject *attach(PyObject *, PyObject *args) {
     g.pidfds.push_back(int(PyLong_AsLong(item.p)));
   }
   if (PyErr_Occurred()) return nullptr;
-  g.state = {pgas::state_version, u32(sizeof(pgas::State)), i64(pe), i64(g.heaps.size()), heap_bytes, g.heaps.data(),
-             g.areas.data(), max_teams, staging_bytes, pgas::AreaLayout(max_teams, staging_bytes), nullptr};
+  g.state = pgas::State{};
+  g.state.version = pgas::state_version;
+  g.state.bytes = u32(sizeof(pgas::State));
+  g.state.pe = pe;
+  g.state.n_pes = i64(g.heaps.size());
+  g.state.heap_bytes = heap_bytes;
+  g.state.heaps = g.heaps.data();
+  g.state.areas = g.areas.data();
+  g.state.max_teams = max_teams;
+  g.state.staging_bytes = staging_bytes;
+  g.state.layout = pgas::AreaLayout(max_teams, staging_bytes);
   g.mapping = new Mapping{mapping, mapped, 1};
   g.spins = spins;
   g.generation++;

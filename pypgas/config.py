@@ -9,7 +9,6 @@ misspelled one would otherwise be ignored in silence.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import logging
 import math
 import os
@@ -242,6 +241,8 @@ def _convert(field: dataclasses.Field[Any], value: object, source: str) -> objec
 
 
 def _unknown(name: str, known: list[str]) -> str:
+    import difflib  # only for this message: it takes longer to import than the rest of this module
+
     close = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean {close[0]}?" if close else ""
     return f"{name}: no such setting.{hint} Valid settings:\n{Settings.describe()}"

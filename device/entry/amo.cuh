@@ -87,21 +87,38 @@ struct BulkAmo {
   char *results;         // null, or count elements
 };
 
+namespace detail {
+// Everything is in locals: an atomic update may change any memory, so members would be loaded anew for each element.
+template <class T, Amo op, bool results> PGAS_FN void amo_elements(const State &s, const BulkAmo &b) {
+  char *const *const heaps = s.heaps;
+  const u64 count = b.count, target = b.target;
+  const i64 *index = b.index, *pes = b.pes;
+  const i64 stride = b.stride, pe_step = b.pe_step, value_step = b.value_step, condition_step = b.condition_step;
+  const char *value = b.values, *condition = b.conditions;
+  char *result = b.results;
+  // Random elements miss every cache: naming them some steps ahead overlaps the misses.
+  constexpr u64 ahead = 24;
+  for (u64 i = 0; i < count; i++) {
+    if (i + ahead < count) arch::prefetch_for_write(heaps[pes[i64(ahead) * pe_step]] + target + index[ahead] * stride);
+    const T old = amo<T, op>(heaps[*pes] + target + *index * stride, value, condition);
+    if constexpr (results) {
+      memcpy(result, &old, sizeof old);
+      result += sizeof old;
+    }
+    index++;
+    pes += pe_step;
+    value += value_step;
+    condition += condition_step;
+  }
+}
+} // namespace detail
+
 PGAS_FN bool amo_bulk(const State &s, DType type, Amo op, const BulkAmo &b) {
   return with_type(type, [&](auto of) {
     return detail::with_amo(op, [&](auto t, auto o) {
       typedef typename decltype(t)::type T;
-      // Random elements miss every cache: naming them some steps ahead overlaps the misses.
-      constexpr u64 ahead = 8;
-      const auto address = [&](u64 i) {
-        return s.heaps[b.pes[i64(i) * b.pe_step]] + b.target + b.index[i] * b.stride;
-      };
-      for (u64 i = 0; i < b.count; i++) {
-        if (i + ahead < b.count) __builtin_prefetch(address(i + ahead), 1);
-        const T old = detail::amo<T, decltype(o)::value>(
-            address(i), b.values + i64(i) * b.value_step, b.conditions + i64(i) * b.condition_step);
-        if (b.results) memcpy(b.results + i * sizeof(T), &old, sizeof old);
-      }
+      if (b.results) detail::amo_elements<T, decltype(o)::value, true>(s, b);
+      else detail::amo_elements<T, decltype(o)::value, false>(s, b);
     }, of);
   });
 }

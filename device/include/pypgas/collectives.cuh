@@ -18,6 +18,12 @@ PGAS_FN void require(raw::Gate result) {
   arch::leave();
 }
 
+// Operations of this PE are complete before it arrives: one thread speaks for its scope.
+template <class S> PGAS_FN void complete() {
+  arch::scope_sync<S>();
+  if (arch::scope_rank<S>() == 0) raw::quiet();
+}
+
 template <class S> PGAS_FN void pass(Operation op, const char *name, team t) {
   KernelWait wait(name, int(t.handle->id));
   require(raw::enter_scope<S>(state(), *t.handle, {u32(op), 0, 0, 0, 0, 0, false}, wait).result);
@@ -35,7 +41,7 @@ PGAS_FN void collective(Operation op, raw::Collective kind, const char *name, te
   KernelWait wait(name, int(t.handle->id));
   const raw::Arrival a = {u32(op), u32(type), lengths_differ ? 0 : nbytes, must_agree, in_place ? offset : source_staged, nbytes, false};
   const raw::Result r = {kind, reinterpret_cast<char *>(dst), root, nbytes};
-  raw::quiet();
+  complete<S>();
   require(raw::exchange<S>(s, *t.handle, a, src, lengths_differ, wait,
                            [&](const raw::Window &w) { raw::consume<S>(w, r, combine); }));
 }
@@ -67,11 +73,11 @@ template <class T> PGAS_FN constexpr DType code_of() {
 
 // barrier completes this PE's puts and atomics, sync only its local stores.
 template <class S = thread> PGAS_FN void barrier(team t) {
-  raw::quiet();
+  detail::complete<S>();
   detail::pass<S>(Operation::barrier, "barrier", t);
 }
 template <class S = thread> PGAS_FN void barrier_all() {
-  raw::quiet();
+  detail::complete<S>();
   detail::pass<S>(Operation::barrier, "barrier_all", world());
 }
 template <class S = thread> PGAS_FN void sync(team t) { detail::pass<S>(Operation::sync, "sync", t); }

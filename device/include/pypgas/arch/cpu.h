@@ -11,6 +11,7 @@
 #include "../traits.cuh"
 
 #define PGAS_FN inline
+#define PGAS_CALL inline // for what a GPU should rather call than hold many copies of
 #define PGAS_GLOBAL static
 #ifdef PGAS_CPU_MODE
 #include "../cpu/abi.h"
@@ -55,6 +56,16 @@ PGAS_FN void pause() {
 // A value at any address.
 template <class T> PGAS_FN T load_plain(const void *p) { T v; memcpy(&v, p, sizeof v); return v; }
 template <class T> PGAS_FN void store_plain(void *p, T v) { memcpy(p, &v, sizeof v); }
+
+// Brings a line here to be changed. The compiler's own builtin only brings a copy to read unless told of the processor,
+// and the change then has to ask a second time.
+PGAS_FN void prefetch_for_write(const void *p) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char *>(p)));
+#else
+  __builtin_prefetch(p, 1);
+#endif
+}
 
 // The C library's copy uses the widest access the processor has; regions may overlap.
 PGAS_FN void copy_bytes(void *dst, const void *src, size_t n) { memmove(dst, src, n); }

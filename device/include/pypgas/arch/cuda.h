@@ -25,6 +25,7 @@ typedef unsigned long long uintptr_t;
 #include "../traits.cuh"
 
 #define PGAS_FN __device__ __forceinline__
+#define PGAS_CALL inline __device__ __noinline__ // for what is too big to be inlined at every use
 #define PGAS_GLOBAL static __device__
 
 // Set by the host when it has loaded the module.

@@ -67,7 +67,7 @@ PGAS_FN void copy_shifted(uint4 *to, const uint4 *from, unsigned shift, size_t n
 }
 
 // Not inlined: a kernel with many operations would otherwise hold many copies of this, and take long to compile.
-inline __device__ __noinline__ void copy_shared(void *dst, const void *src, size_t n, unsigned rank, unsigned size) {
+PGAS_CALL void copy_shared(void *dst, const void *src, size_t n, unsigned rank, unsigned size) {
   char *d = static_cast<char *>(dst);
   const char *s = static_cast<const char *>(src);
   size_t head = (0 - reinterpret_cast<size_t>(d)) % 16;

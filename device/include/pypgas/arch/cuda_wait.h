@@ -12,7 +12,7 @@ constexpr unsigned shortest_sleep_ns = 32, longest_sleep_ns = 512;
 constexpr unsigned long long check_every_ns = 500000; // the host's memory is far away
 
 // Takes a record and fills it in. Lanes of a warp that end together leave one record.
-inline __device__ __noinline__ void report(KernelReport *to, EndReason reason, const WaitFacts &facts) {
+PGAS_CALL void report(KernelReport *to, EndReason reason, const WaitFacts &facts) {
   if (!to) return;
   const unsigned active = __activemask(), lane = thread_number() & 31;
   if (active & ((1u << lane) - 1)) return;
@@ -41,7 +41,7 @@ struct Patience {
 };
 
 // The state's type is a template argument because it is complete only further down.
-template <class S> __device__ __noinline__ bool rest(const S *state, Patience &p, WaitFacts &facts) {
+template <class S> PGAS_CALL bool rest(const S *state, Patience &p, WaitFacts &facts) {
   const unsigned long long now = now_ns();
   if (!facts.started) facts.started = p.checked = now;
   if (now - p.checked >= check_every_ns) {

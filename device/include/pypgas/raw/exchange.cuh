@@ -32,57 +32,89 @@ struct Window {
   }
 };
 
-// Runs an exchange of `a.nbytes` bytes from `src` (a.source says whether they are in the heap), on every PE the same
-// number unless `lengths_differ` (then a.extra carries this PE's length, and a.nbytes only what must agree).
-// consume(window) is called by every thread of the scope S, on each window in order.
-template <class S, class W, class F>
-PGAS_FN Gate exchange(const State &s, const Team &team, Arrival a, const void *src, bool lengths_differ, W &wait,
-                      F consume) {
-  const u64 length = lengths_differ ? a.extra : a.nbytes;
-  if (!lengths_differ) a.extra = length;
-  const bool inlined = !lengths_differ && length <= inline_bytes;
-  const char *bytes = static_cast<const char *>(src);
-  arch::scope_sync<S>(); // the source may be the work of all threads of the scope
-  if (inlined) {
-    a.source = source_staged;
-    arch::copy_scope<S>(next_slot(s, team)->payload, bytes, length);
-  } else if (a.source == source_staged) {
-    arch::copy_scope<S>(s.staging(s.pe, 0), bytes, length < s.staging_bytes ? length : s.staging_bytes);
-  }
-  Passage p = enter_scope<S>(s, team, a, wait);
-  if (p.result != Gate::passed) return p.result;
+// The steps of an exchange of `a.nbytes` bytes from `src` (a.source says whether they are in the heap), on every PE the
+// same number unless `lengths_differ` (then a.extra carries this PE's length, and a.nbytes only what must agree).
+template <class S> struct Exchange {
+  const State &s;
+  const Team &team;
+  Arrival a;
+  const char *bytes;
+  Window w;
+  u64 length, longest, step;
+  Gate result;
 
-  Window w = {&s, &team, p.epoch, 0, 0, 0, inlined, lengths_differ, length};
-  u64 longest = 0, longest_staged = 0;
-  for (i64 i = 0; i < team.size; i++) {
-    const u64 n = w.length(i);
-    if (n > longest) longest = n;
-    if (w.slot(i)->source == source_staged && n > longest_staged) longest_staged = n;
+  PGAS_FN Exchange(const State &state, const Team &t, const Arrival &arrival, const void *src, bool lengths_differ)
+      : s(state), team(t), a(arrival), bytes(static_cast<const char *>(src)),
+        w{&state, &t, 0, 0, 0, 0, false, lengths_differ, 0}, longest(0), step(0), result(Gate::passed) {
+    length = lengths_differ ? a.extra : a.nbytes;
+    a.extra = length;
+    w.inlined = !lengths_differ && length <= inline_bytes;
+    w.common_length = length;
   }
-  // Everybody computes the same windows: one if nothing needs more than one staging buffer.
-  const u64 step = longest_staged > s.staging_bytes ? s.staging_bytes : longest;
-  for (;; w.chunk++) {
-    w.end = w.begin + step < longest ? w.begin + step : longest;
-    consume(static_cast<const Window &>(w));
-    if (inlined) { // the slot is not reused before everybody has entered the next call
-      arch::scope_sync<S>();
-      return Gate::passed;
+
+  // Whether all PEs have entered; then the first window can be read.
+  template <class W> PGAS_CALL bool begin(W &wait) {
+    arch::scope_sync<S>(); // the source may be the work of all threads of the scope
+    if (w.inlined) {
+      a.source = source_staged;
+      arch::copy_scope<S>(next_slot(s, team)->payload, bytes, length);
+    } else if (a.source == source_staged) {
+      arch::copy_scope<S>(s.staging(s.pe, 0), bytes, length < s.staging_bytes ? length : s.staging_bytes);
     }
-    if (w.end >= longest) break;
+    if (!enter(a, wait)) return false;
+    u64 longest_staged = 0;
+    for (i64 i = 0; i < team.size; i++) {
+      const u64 n = w.length(i);
+      if (n > longest) longest = n;
+      if (w.slot(i)->source == source_staged && n > longest_staged) longest_staged = n;
+    }
+    // Everybody computes the same windows: one if nothing needs more than one staging buffer.
+    step = longest_staged > s.staging_bytes ? s.staging_bytes : longest;
+    w.end = step < longest ? step : longest;
+    return true;
+  }
+
+  // Moves on to the next window. False if there is none, or not all PEs came along.
+  template <class W> PGAS_CALL bool next(W &wait) {
+    if (w.inlined) { // the slot is not reused before everybody has entered the next call
+      arch::scope_sync<S>();
+      return false;
+    }
+    if (w.end >= longest) { // sources belong to their owners again only when everybody has read them
+      enter({a.operation, a.dtype, longest, -3, a.source, a.extra, false}, wait);
+      return false;
+    }
     w.begin = w.end;
+    w.chunk++;
     if (a.source == source_staged && w.begin < length) {
       const u64 rest = length - w.begin;
-      arch::copy_scope<S>(s.staging(s.pe, w.chunk + 1), bytes + w.begin, rest < step ? rest : step);
+      arch::copy_scope<S>(s.staging(s.pe, w.chunk), bytes + w.begin, rest < step ? rest : step);
     }
     // Later steps carry the source again, because slots are reused every second call.
-    Arrival next = {a.operation, a.dtype, w.begin, -2, a.source, a.extra, false};
-    p = enter_scope<S>(s, team, next, wait);
-    if (p.result != Gate::passed) return p.result;
-    w.epoch = p.epoch;
+    if (!enter({a.operation, a.dtype, w.begin, -2, a.source, a.extra, false}, wait)) return false;
+    w.end = w.begin + step < longest ? w.begin + step : longest;
+    return true;
   }
-  // Sources belong to their owners again only when everybody has read them.
-  Arrival last = {a.operation, a.dtype, longest, -3, a.source, a.extra, false};
-  return enter_scope<S>(s, team, last, wait).result;
+
+  template <class W> PGAS_FN bool enter(const Arrival &arrival, W &wait) {
+    const Passage p = enter_scope<S>(s, team, arrival, wait);
+    result = p.result;
+    w.epoch = p.epoch;
+    return result == Gate::passed;
+  }
+};
+
+// Runs an exchange (see above). consume(window) is called by every thread of the scope S, on each window in order.
+template <class S, class W, class F>
+PGAS_FN Gate exchange(const State &s, const Team &team, const Arrival &a, const void *src, bool lengths_differ, W &wait,
+                      F consume) {
+  Exchange<S> e(s, team, a, src, lengths_differ);
+  if (e.begin(wait)) {
+    do {
+      consume(static_cast<const Window &>(e.w));
+    } while (e.next(wait));
+  }
+  return e.result;
 }
 
 enum class Collective { broadcast, fcollect, collect, gather, alltoall, reduce, reduce_scatter, inclusive_scan, exclusive_scan };

@@ -48,7 +48,7 @@ PGAS_FN Slot *next_slot(const State &s, const Team &team) {
 
 // Passes when all PEs of the team have entered with the same signature. A wait that ends early takes this PE's
 // arrival back, so that the team is as if it had not called.
-template <class W> PGAS_FN Passage enter(const State &s, const Team &team, const Arrival &a, W &wait) {
+template <class W> PGAS_CALL Passage enter(const State &s, const Team &team, const Arrival &a, W &wait) {
   using namespace detail;
   TeamSync *own = s.sync(s.pe, team.id);
   const u64 epoch = own->epoch + 1, sign = signature(a), n = u64(team.size);
@@ -59,7 +59,7 @@ template <class W> PGAS_FN Passage enter(const State &s, const Team &team, const
   slot->detail = a.detail;
   slot->source = a.source;
   slot->extra = a.extra;
-  arch::store_release(&slot->epoch, epoch);
+  arch::store_relaxed(&slot->epoch, epoch); // for who looks into a call that hangs; arriving is the release
   if (n == 1) {
     own->epoch = epoch;
     arch::fence_system();
@@ -73,7 +73,8 @@ template <class W> PGAS_FN Passage enter(const State &s, const Team &team, const
     const u64 all_garbage = ((now >> 16) & count_mask) == n;
     const u64 word = epoch << 2 | all_garbage << 1 | mismatch;
     arch::store_release(arrive, ((epoch + 1) & 15) << epoch_shift);
-    for (i64 i = 0; i < team.size; i++) arch::store_release(&s.sync(team.members[i], team.id)->release, word);
+    arch::fence_release(); // one for all: every store below is a release
+    for (i64 i = 0; i < team.size; i++) arch::store_relaxed(&s.sync(team.members[i], team.id)->release, word);
     own->epoch = epoch;
     return {mismatch ? Gate::mismatch : Gate::passed, epoch, all_garbage != 0};
   }
@@ -111,7 +112,7 @@ template <class S, class W> PGAS_FN Passage enter_scope(const State &s, const Te
     arch::scope_sync<S>();
     if (arch::scope_rank<S>() == 0) own->outcome = u64(enter(s, team, a, wait).result);
     arch::scope_sync<S>();
-    const Passage p = {Gate(arch::load_acquire(&own->outcome)), arch::load_relaxed(&own->epoch), false};
+    const Passage p = {Gate(arch::load_relaxed(&own->outcome)), arch::load_relaxed(&own->epoch), false};
     arch::scope_sync<S>(); // nobody may enter again before all have read the outcome
     return p;
   }

@@ -38,19 +38,36 @@ template <class S, class T, Reduction op, class F>
 PGAS_FN void reduce_elements(T *dst, i64 members, F source, u64 n) {
   typedef typename Wide<T>::type A;
   const u64 rank = arch::work_rank<S>(), size = arch::work_size<S>();
-  constexpr u64 block = arch::reduce_block; // elements a thread handles at a time
-  for (u64 begin = rank * block; begin < n; begin += size * block) {
-    const u64 m = n - begin < block ? n - begin : block;
-    A acc[block];
-    T part[block];
-    for (i64 k = 0; k < members; k++) {
-      memcpy(part, source(k) + begin * sizeof(T), m * sizeof(T)); // plain arrays may start at any address
-      if (k == 0) for (u64 i = 0; i < m; i++) acc[i] = A(part[i]);
-      else for (u64 i = 0; i < m; i++) acc[i] = detail::combine<op>(acc[i], A(part[i]));
+  if constexpr (arch::reduce_block == 1) { // neighbouring threads take neighbouring elements, each several at a time
+    constexpr int many = 4;
+    for (u64 first = rank; first < n; first += many * size) {
+      A acc[many];
+      T part[many];
+      for (i64 k = 0; k < members; k++) {
+        const T *from = reinterpret_cast<const T *>(source(k));
+        for (int j = 0; j < many; j++) part[j] = from[first + j * size < n ? first + j * size : first];
+        for (int j = 0; j < many; j++) acc[j] = k == 0 ? A(part[j]) : detail::combine<op>(acc[j], A(part[j]));
+      }
+      if (members == 0) memset(part, 0, sizeof part);
+      else for (int j = 0; j < many; j++) part[j] = T(acc[j]);
+      for (int j = 0; j < many; j++)
+        if (first + j * size < n) dst[first + j * size] = part[j];
     }
-    if (members == 0) memset(part, 0, sizeof part);
-    else for (u64 i = 0; i < m; i++) part[i] = T(acc[i]);
-    memcpy(reinterpret_cast<char *>(dst) + begin * sizeof(T), part, m * sizeof(T));
+  } else {
+    constexpr u64 block = arch::reduce_block; // elements a thread handles at a time
+    for (u64 begin = rank * block; begin < n; begin += size * block) {
+      const u64 m = n - begin < block ? n - begin : block;
+      A acc[block];
+      T part[block];
+      for (i64 k = 0; k < members; k++) {
+        memcpy(part, source(k) + begin * sizeof(T), m * sizeof(T)); // plain arrays may start at any address
+        if (k == 0) for (u64 i = 0; i < m; i++) acc[i] = A(part[i]);
+        else for (u64 i = 0; i < m; i++) acc[i] = detail::combine<op>(acc[i], A(part[i]));
+      }
+      if (members == 0) memset(part, 0, sizeof part);
+      else for (u64 i = 0; i < m; i++) part[i] = T(acc[i]);
+      memcpy(reinterpret_cast<char *>(dst) + begin * sizeof(T), part, m * sizeof(T));
+    }
   }
 }
 
