@@ -15,6 +15,7 @@ from .dtypes import EQ, GE, GT, LE, LT, NE, SIGNAL_ADD, SIGNAL_SET, Compare, Sig
 from .errors import *  # noqa: F403 - the error tree lists its own public names
 from .errors import __all__ as _errors
 from .info import VERSION, info
+from .kernel import Kernel, Module, kernel
 from .memory.array import SymmetricArray
 from .memory.creation import alloc, array, empty, free, full, heap_statistics, is_symmetric, ones, zeros
 from .memory.heap import HeapStatistics, LiveBlock
@@ -80,8 +81,10 @@ __all__ = [
     "Context",
     "Event",
     "HeapStatistics",
+    "Kernel",
     "LiveBlock",
     "Lock",
+    "Module",
     "RemoteHandle",
     "Runtime",
     "Settings",
@@ -111,6 +114,7 @@ __all__ = [
     "iput",
     "is_initialized",
     "is_symmetric",
+    "kernel",
     "my_pe",
     "n_pes",
     "ones",

@@ -140,29 +140,40 @@ def _stamp(word: str) -> str:
 
 
 def _ask(command: tuple[str, ...], environ: Mapping[str, str]) -> HostCompiler:
-    import subprocess
-
-    shown = " ".join(command)
-    try:
-        # In C++ mode the preprocessor lists what the compiler calls itself.
-        asked = [*command, "-x", "c++", "-std=c++17", "-dM", "-E", os.devnull]
-        answer = subprocess.run(
-            asked, capture_output=True, text=True, errors="replace", env=_environment(environ)
-        )
-    except OSError as error:
-        raise CompileError(f"the C++ compiler {shown} can't be run: {error}") from None
-    if answer.returncode:
-        raise CompileError(f"the C++ compiler {shown} does not work:\n{answer.stderr.strip()}", answer.stderr)
-    macros = dict(line.split(" ", 2)[1:] for line in answer.stdout.splitlines() if line.count(" ") >= 2)
+    if Path(command[0]).name == "zig":
+        # As a compiler it would build its C++ library before it answers, which takes minutes.
+        version = _answer([command[0], "version"], environ).strip()
+        return HostCompiler(command, f"zig {version}", "zig", False)
+    # In C++ mode the preprocessor lists what the compiler calls itself.
+    text = _answer([*command, "-x", "c++", "-std=c++17", "-dM", "-E", os.devnull], environ)
+    macros = dict(line.split(" ", 2)[1:] for line in text.splitlines() if line.count(" ") >= 2)
     if "__clang__" in macros:
-        family = "zig" if Path(command[0]).name == "zig" else "clang"
-        name = "zig c++, clang" if family == "zig" else "clang"
+        family, name = "clang", "clang"
         parts = ("__clang_major__", "__clang_minor__", "__clang_patchlevel__")
-    else:
+    elif "__GNUC__" in macros:
         family, name = "gcc", "GCC"
         parts = ("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__")
+    else:
+        raise CompileError(f"the C++ compiler {' '.join(command)} is neither GCC nor clang", text)
     version = f"{name} {'.'.join(macros.get(part, '?') for part in parts)}"
     return HostCompiler(command, version, family, _has_fast_tls(command, environ))
+
+
+def _answer(command: list[str], environ: Mapping[str, str]) -> str:
+    """What a compiler says when it is asked for something it can always do."""
+    import subprocess
+
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", env=_environment(environ)
+        )
+    except OSError as error:
+        raise CompileError(f"the C++ compiler {command[0]} can't be run: {error}") from None
+    if answer.returncode:
+        raise CompileError(
+            f"the C++ compiler {command[0]} does not work:\n{answer.stderr.strip()}", answer.stderr
+        )
+    return answer.stdout
 
 
 def _has_fast_tls(command: tuple[str, ...], environ: Mapping[str, str]) -> bool:

@@ -21,6 +21,7 @@ _HOST = re.compile(r"^(?P<file>[^\n]*?):(?P<line>\d+):(?:\d+:)? (?:fatal )?error
 _NVRTC = re.compile(r"^(?P<file>[^\n]*?)\((?P<line>\d+)\): (?:catastrophic )?error", re.MULTILINE)
 _NVRTC_NAME = re.compile(r'Input name expression was: "\s*(?P<name>.*?)"$', re.MULTILINE)
 _SCOPE = re.compile(r"\S.*: (?:In |At )")  # GCC: "file: In function ...:"
+_AT_END = "At end of source: error"
 _ADDED = (KERNELS_FILE, "__nv_name_map", str(DEVICE_FOLDER / "include/pypgas/cpu/kernel.h"))
 # How the compilers say that a name means nothing, or no one function.
 _NO_SUCH = re.compile(
@@ -34,7 +35,7 @@ _NO_SUCH = re.compile(
 def compile_error(unit: Unit, compiler: str, log: str) -> CompileError:
     """Return the error to raise for a compiler's log."""
     first = _HOST.search(log) or _NVRTC.search(log)
-    if first is not None and first["file"].endswith(KERNELS_FILE):
+    if log.lstrip().startswith(_AT_END) or (first is not None and first["file"].startswith(_ADDED)):
         # The source itself seems to be fine, until it ends.
         line = scan(unit.source).open_line
         if line:
@@ -50,7 +51,7 @@ def compile_error(unit: Unit, compiler: str, log: str) -> CompileError:
 def _unknown_kernel(unit: Unit, log: str, first: re.Match[str]) -> str | None:
     """The kernel that the first error says does not exist, if that is what it says."""
     rest = log[first.end() :].split("\n", 1)[0]
-    if first["file"].endswith(KERNELS_FILE):
+    if first["file"] == KERNELS_FILE:
         index = int(first["line"]) - 1
         if index < len(unit.kernels) and _NO_SUCH.search(rest):
             return unit.kernels[index]

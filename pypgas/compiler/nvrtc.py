@@ -191,7 +191,7 @@ def _decoded(symbol: str | bytes) -> str:
 
 
 def _without_preface(text: str) -> str:
-    return re.sub(r"\A\d+: NVRTC_ERROR_\w+(, compilation log:)?\s*", "", text).strip()
+    return re.sub(r"\A\d+: NVRTC_ERROR_\w+(, compilation log:)?\s*", "", text).strip("\0 \n")
 
 
 def _text(unit: Unit, probe: bool) -> str:

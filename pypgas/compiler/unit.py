@@ -136,7 +136,9 @@ def digest(unit: Unit, target: Iterable[str]) -> str | None:
             key.update(b"%d:" % len(data))
             key.update(data)
 
-    add("target", *target)
+    from .. import __version__
+
+    add("pypgas", __version__, "target", *target)
     add("device", device_digest())
     add("source", unit.name, unit.source)
     add("kernels", *unit.kernels)

@@ -76,7 +76,9 @@ def test_only_the_user_can_read_it(cache: Cache, folder: Path, compiled: Path) -
         assert place.stat().st_mode & 0o077 == 0, place
 
 
-@pytest.mark.parametrize("damage", ["truncated", "changed", "missing", "no entry.json", "json", "other format", "list"])
+@pytest.mark.parametrize(
+    "damage", ["truncated", "changed", "missing", "no entry.json", "json", "other format", "list"]
+)
 def test_damaged_entries_are_compiled_again(cache: Cache, folder: Path, compiled: Path, damage: str) -> None:
     cache.store(KEY, {"module.so": compiled}, {})
     entry = folder / "entries" / KEY
@@ -150,7 +152,9 @@ def test_a_folder_of_another_user_is_refused(
     assert "PYPGAS_CACHE_DIR" in said
 
 
-def test_where_there_can_be_no_folder(tmp_path: Path, compiled: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_where_there_can_be_no_folder(
+    tmp_path: Path, compiled: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "file"
     file.write_text("")
     for place in (file, file / "below", None):
@@ -350,10 +354,14 @@ def processes(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
         process.communicate()
 
 
-def together(folder: Path, mode: str, processes: list[subprocess.Popen[str]], n: int = 4) -> list[tuple[int, str]]:
+def together(
+    folder: Path, mode: str, processes: list[subprocess.Popen[str]], n: int = 4
+) -> list[tuple[int, str]]:
     for _ in range(n):
         processes.append(
-            subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder), mode], stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, str(folder), mode], stdout=subprocess.PIPE, text=True
+            )
         )
     while len(list(folder.glob("ready-*"))) < n:
         assert all(process.poll() is None for process in processes)
@@ -366,7 +374,9 @@ def together(folder: Path, mode: str, processes: list[subprocess.Popen[str]], n:
     return results
 
 
-def test_one_process_compiles_and_the_others_wait(tmp_path: Path, processes: list[subprocess.Popen[str]]) -> None:
+def test_one_process_compiles_and_the_others_wait(
+    tmp_path: Path, processes: list[subprocess.Popen[str]]
+) -> None:
     assert together(tmp_path, "good", processes) == [(0, "got code")] * 4
     assert (tmp_path / "compiled").read_text() == "x"
 

@@ -75,7 +75,17 @@ def test_namespaces_and_linkage() -> None:
     __global__ void k9() {}
     """
     found = scan(text).kernels
-    assert [k.name for k in found] == ["a::b::c::k1", "a::k2", "k3", "v1::k4", "k5", "k6", "k7", "a::k8", "k9"]
+    assert [k.name for k in found] == [
+        "a::b::c::k1",
+        "a::k2",
+        "k3",
+        "v1::k4",
+        "k5",
+        "k6",
+        "k7",
+        "a::k8",
+        "k9",
+    ]
     assert [k.name for k in found if k.extern_c] == ["k5", "k6"]
 
 
@@ -235,7 +245,9 @@ def test_a_header_named_by_a_macro_gives_no_key(tmp_path: Path) -> None:
 
 def test_headers_with_dynamic_shared_memory_are_rewritten(tmp_path: Path) -> None:
     (tmp_path / "outer.h").write_text('#include "inner.h"\n')
-    (tmp_path / "inner.h").write_text("#pragma once\ninline int *f() { extern __shared__ int s[]; return s; }\n")
+    (tmp_path / "inner.h").write_text(
+        "#pragma once\ninline int *f() { extern __shared__ int s[]; return s; }\n"
+    )
     copies = tmp_path / "copies"
     text = rewritten(unit(tmp_path, '\n#include "outer.h"\n#include <cmath>\n'), copies)
     assert text == f'\n#include "{copies}/0/outer.h"\n#include <cmath>\n'

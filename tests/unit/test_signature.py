@@ -123,7 +123,20 @@ def test_parameters(mangled: str) -> None:
 
 @pytest.mark.parametrize(
     "mangled",
-    ["", "i", "_Z", "_Z4hea", "PFvS5_E", "PFvPE", "_Z5scaleIfLi3EEvPT_PKS0_", "PFvN1a", "heat", "PFvi", "PFvDE", "_ZN1a"],
+    [
+        "",
+        "i",
+        "_Z",
+        "_Z4hea",
+        "PFvS5_E",
+        "PFvPE",
+        "_Z5scaleIfLi3EEvPT_PKS0_",
+        "PFvN1a",
+        "heat",
+        "PFvi",
+        "PFvDE",
+        "_ZN1a",
+    ],
 )
 def test_what_is_no_signature(mangled: str) -> None:
     with pytest.raises(SignatureError):
@@ -153,11 +166,15 @@ int main() {
 """
 
 
-@pytest.mark.skipif(shutil.which("c++") is None or shutil.which("c++filt") is None, reason="needs c++ and c++filt")
+@pytest.mark.skipif(
+    shutil.which("c++") is None or shutil.which("c++filt") is None, reason="needs c++ and c++filt"
+)
 def test_types_read_as_the_binutils_read_them(tmp_path: Path) -> None:
     (tmp_path / "p.cpp").write_text(PROGRAM)
     subprocess.run(["c++", "-std=c++17", "-o", "p", "p.cpp"], cwd=tmp_path, check=True)
-    for name in subprocess.run(["./p"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split():
+    for name in subprocess.run(
+        ["./p"], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout.split():
         shown = subprocess.run(["c++filt", "-t", name], check=True, capture_output=True, text=True).stdout
         ours = ", ".join(str(kind) for kind in parameters(name))
 
@@ -200,7 +217,11 @@ def test_layout_is_that_of_c() -> None:
         for code in codes
         for low, high in [(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)]
     ]
-    + [(code, 0, (1 << bits) - 1) for codes, bits in (("h", 8), ("t", 16), ("j", 32), ("my", 64)) for code in codes],
+    + [
+        (code, 0, (1 << bits) - 1)
+        for codes, bits in (("h", 8), ("t", 16), ("j", 32), ("my", 64))
+        for code in codes
+    ],
 )
 def test_integers_have_limits(code: str, low: int, high: int) -> None:
     size = len(pack(f"PFv{code}E", 0))
@@ -223,7 +244,9 @@ def test_flags(flag: Any) -> None:
     assert pack("PFviE", flag) == b"\1\0\0\0"
 
 
-@pytest.mark.parametrize("number", [1.5, np.float32(1.5), np.float16(1.5), ml_dtypes.bfloat16(1.5), np.array(1.5)])
+@pytest.mark.parametrize(
+    "number", [1.5, np.float32(1.5), np.float16(1.5), ml_dtypes.bfloat16(1.5), np.array(1.5)]
+)
 def test_floats(number: Any) -> None:
     assert pack("PFvfE", number) == struct.pack("=f", 1.5)
     assert pack("PFvdE", number) == struct.pack("=d", 1.5)
@@ -238,7 +261,13 @@ def test_floats(number: Any) -> None:
 def test_special_floats() -> None:
     assert pack("PFvfE", float("inf")) == struct.pack("=f", float("inf"))
     assert np.isnan(np.frombuffer(pack("PFv6__halfE", float("nan")), "f2")[0])
-    for code, large in (("f", 1e39), ("f", -1e300), ("6__half", 1e5), ("13__nv_bfloat16", 1e39), ("d", 10**400)):
+    for code, large in (
+        ("f", 1e39),
+        ("f", -1e300),
+        ("6__half", 1e5),
+        ("13__nv_bfloat16", 1e39),
+        ("d", 10**400),
+    ):
         with pytest.raises(pg.InvalidTypeError, match="too large"):
             pack(f"PFv{code}E", large)
 
