@@ -20,6 +20,7 @@ Whoever initialised MPI finalises it:
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import sys
@@ -95,6 +96,8 @@ class MPIBootstrap:
         self.comm: MPI.Intracomm = self._call("duplicating the communicator", comm.Dup)
         # Errors become exceptions whatever the program chose for its own communicator.
         self.comm.Set_errhandler(mpi.ERRORS_RETURN)
+        if _initialized_in == os.getpid() and self.size == mpi.COMM_WORLD.Get_size():
+            _unlink_mpich_segments()  # the duplication above has shown that everybody has attached
         self._open = True
 
     def allgather(self, obj: T) -> list[T]:
@@ -211,8 +214,13 @@ def leave_without_mpi() -> None:
     For a PE that has failed: whatever collective call it made now, the others might never join.
     The process then exits as it would have without MPI, with its own exit code, and after all
     its exit hooks have run. An MPI that the program initialised itself is the program's to end.
+    A process that is alone in MPI waits for nobody and still ends it in order: without a
+    launcher, Open MPI's shared memory would stay behind.
     """
     global _left_without_mpi
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi_is_usable() and mpi.COMM_WORLD.Get_size() == 1:
+        return
     _left_without_mpi = True
 
 
@@ -247,10 +255,24 @@ def set_open_mpi_defaults(environ: MutableMapping[str, str]) -> None:
     environ.setdefault("OMPI_MCA_osc", "^ucx")
 
 
+def _unlink_mpich_segments() -> None:
+    """Remove the names of the shared memory through which MPICH's processes of a node talk.
+
+    MPICH removes the file in ``MPI_Finalize`` only, so one killed process would leave it behind
+    for good. It opens the file while it initialises and needs the name no more after that.
+    """
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            path = line.split(maxsplit=5)[-1]
+            if path.startswith("/dev/shm/mpich_shm_") and not path.endswith("(deleted)"):
+                Path(path).unlink(missing_ok=True)
+
+
 def _finalize_mpi_at_exit() -> None:
     if _initialized_in != os.getpid() or not mpi_is_usable():
         return
     if leaving_by_exception():
         leave_without_mpi()
+    if not mpi_is_usable():
         return
     sys.modules["mpi4py.MPI"].Finalize()

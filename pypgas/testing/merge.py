@@ -134,7 +134,9 @@ def _failures(item: pytest.Item, phase: str, reports: dict[int, pytest.TestRepor
     groups: dict[str, list[int]] = {}
     for pe, report in reports.items():
         if report.failed:
-            groups.setdefault(_ADDRESS.sub("0x…", str(report.longrepr)), []).append(pe)
+            text = _ADDRESS.sub("0x…", str(report.longrepr))
+            # Messages of pypgas begin with the PE that speaks; that alone makes no difference.
+            groups.setdefault(re.sub(rf"\bPE {pe}\b", "PE #", text), []).append(pe)
     # What went wrong first is worth reading first: a PE's own error before its echo elsewhere.
     ordered = sorted(groups.values(), key=lambda pes: _secondary(reports[pes[0]]))
     failed = [pe for pes in ordered for pe in pes if not _secondary(reports[pe])]
