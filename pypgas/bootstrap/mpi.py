@@ -214,13 +214,8 @@ def leave_without_mpi() -> None:
     For a PE that has failed: whatever collective call it made now, the others might never join.
     The process then exits as it would have without MPI, with its own exit code, and after all
     its exit hooks have run. An MPI that the program initialised itself is the program's to end.
-    A process that is alone in MPI waits for nobody and still ends it in order: without a
-    launcher, Open MPI's shared memory would stay behind.
     """
     global _left_without_mpi
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is not None and mpi_is_usable() and mpi.COMM_WORLD.Get_size() == 1:
-        return
     _left_without_mpi = True
 
 
@@ -273,6 +268,5 @@ def _finalize_mpi_at_exit() -> None:
         return
     if leaving_by_exception():
         leave_without_mpi()
-    if not mpi_is_usable():
         return
     sys.modules["mpi4py.MPI"].Finalize()
