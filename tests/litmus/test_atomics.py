@@ -17,15 +17,17 @@ def test_adds_lose_nothing(dtype):
     turn = pg.zeros(1, "u8")
     kind = pg.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
     x = pg.zeros(3, kind)  # the middle one is added to; its neighbours share its cache line
-    count = len(rounds(3000))
-    if kind.kind in "iu":
-        for r in rounds(3000):
+    exact = kind.kind in "iu"
+    steps = rounds(20000 if exact else 4000)  # a float as argument takes longer than an int
+    count = len(steps)
+    if exact:
+        for r in steps:
             if r % 16 == 0:
                 fall_in(turn, r, to)
             pg.atomic_add(x, 1, 0, index=1)
         expected = np.array(n * count).astype(kind)
     else:
-        for r in rounds(3000):  # up and down, so that every sum is exact
+        for r in steps:  # up and down, so that every sum is exact
             if r % 16 == 0:
                 fall_in(turn, r, to)
             pg.atomic_add(x, 1 if r % 2 else -1, 0, index=1)
@@ -41,14 +43,14 @@ def test_owner_and_others_lose_nothing():
     """Rule 15: each PE adds to its own element and to its neighbour's at the same time."""
     me, to = pg.my_pe(), next_pe()
     x, turn = pg.zeros(1, "i8"), pg.zeros(1, "u8")
-    for r in rounds(6000):
+    for r in rounds(20000):
         if r % 16 == 0:
             fall_in(turn, r, to)
         pg.atomic_inc(x, me)
         pg.atomic_inc(x, to)
         pg.atomic_fetch_add(x, 2, to)
     pg.barrier_all()
-    assert x.local[0] == 4 * len(rounds(6000))
+    assert x.local[0] == 4 * len(rounds(20000))
     pg.barrier_all()
 
 
@@ -56,9 +58,9 @@ def test_fetch_add_hands_out_each_value_once():
     """Rule 16: a fetching atomic reads and writes in one step, so a counter gives no number twice."""
     n, to = pg.n_pes(), next_pe()
     counter, turn = pg.zeros(1, "i8"), pg.zeros(1, "u8")
-    count = len(rounds(6000))
+    count = len(rounds(20000))
     mine = np.empty(count, "i8")
-    for r in rounds(6000):
+    for r in rounds(20000):
         if r % 16 == 0:
             fall_in(turn, r, to)
         mine[r - 1] = pg.atomic_fetch_inc(counter, 0) if r % 3 else pg.atomic_fetch_add(counter, 1, 0)
@@ -74,7 +76,7 @@ def test_compare_swap_has_one_winner():
     x, turn = pg.zeros(size, "i8"), pg.zeros(1, "u8")
     old = np.empty(size, "i8")
     taken = np.empty(size, "i8")
-    for r in rounds(4, size):
+    for r in rounds(20, size):
         for i in range(size):
             if i % 4 == 0:
                 fall_in(turn, r * size + i, to)
@@ -94,14 +96,14 @@ def test_compare_swap_loop_loses_nothing():
     """Rule 17: additions made by reading and swapping until nobody came between."""
     n, to = pg.n_pes(), next_pe()
     x, turn = pg.zeros(1, "u4"), pg.zeros(1, "u8")
-    for r in rounds(3000):
+    for r in rounds(20000):
         if r % 16 == 0:
             fall_in(turn, r, to)
         seen = pg.atomic_fetch(x, 0)
         while (now := pg.atomic_compare_swap(x, seen, seen + 1, 0)) != seen:
             seen = now
     pg.barrier_all()
-    assert pg.g(x, 0) == n * len(rounds(3000))
+    assert pg.g(x, 0) == n * len(rounds(20000))
     pg.barrier_all()
 
 
@@ -111,7 +113,7 @@ def test_swap_loses_no_value(dtype):
     me, n, to = pg.my_pe(), pg.n_pes(), next_pe()
     x, turn = pg.full(1, 100, dtype), pg.zeros(1, "u8")
     hand = np.array(me, dtype)[()]
-    for r in rounds(5000):
+    for r in rounds(20000):
         if r % 16 == 0:
             fall_in(turn, r, to)
         hand = pg.atomic_swap(x, hand, 0)
@@ -126,7 +128,7 @@ def test_bits_of_one_word_belong_to_different_pes():
     me, to = pg.my_pe(), next_pe()
     x, turn = pg.zeros(1, "u4"), pg.zeros(1, "u8")
     bit = 1 << me
-    for r in rounds(2500):
+    for r in rounds(8000):
         if r % 8 == 0:
             fall_in(turn, r, to)
         assert not int(pg.atomic_fetch_or(x, bit, 0)) & bit
