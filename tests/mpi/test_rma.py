@@ -350,3 +350,77 @@ def test_assignment_to_the_local_piece():
     assert np.array_equal(x.local, expected)
     with pytest.raises((TypeError, ValueError)):
         pg.zeros(3, "i4")[:] = np.zeros(3, "f8")
+
+
+# Operands of other kinds.
+
+
+def test_sources_need_not_be_arrays():
+    me, to, of = ring()
+    x = pg.zeros((2, 3), "f4")
+    pg.put(x, [[me, 1, 2], [3, 4, 5]], to)
+    pg.barrier_all()
+    assert np.array_equal(x.local, [[of, 1, 2], [3, 4, 5]])
+    pg.barrier_all()
+    pg.put(x[0], np.broadcast_to(np.float32(me), 3), to)
+    pg.put(x[1, 2], 7, to)
+    pg.barrier_all()
+    assert np.array_equal(x.local, [[of] * 3, [3, 4, 7]])
+
+
+def test_frozen_sources():
+    me, to, of = ring()
+    x = pg.zeros(4, "i8")
+    source = np.arange(4) + me
+    source.flags.writeable = False
+    pg.put(x, source, to)
+    pg.barrier_all()
+    assert np.array_equal(x.local, np.arange(4) + of)
+
+
+def test_overlapping_views_of_one_pe_behave_as_in_numpy():
+    me = pg.my_pe()
+    for size in (5, 1000, 200_000):
+        x = pg.array(np.arange(size))
+        model = np.arange(size)
+        for to, of in [
+            (np.s_[1:], np.s_[:-1]),
+            (np.s_[:-1], np.s_[1:]),
+            (np.s_[:], np.s_[::-1]),
+            (np.s_[: size // 2], np.s_[: 2 * (size // 2) : 2]),
+            (np.s_[: 2 * (size // 2) : 2], np.s_[: size // 2]),
+        ]:
+            pg.put(x[to], x[of], me)
+            model[to] = model[of].copy()
+            assert np.array_equal(x.local, model)
+            pg.get(x.local[to], x[of], me)
+            model[to] = model[of].copy()
+            assert np.array_equal(x.local, model)
+        x.free()
+
+
+def test_many_dimensions():
+    me, to, of = ring()
+    shape = (2, 1, 3, 1, 2, 1, 1, 2, 1, 2, 3, 1, 1, 2)
+    x = pg.zeros(shape, "i2")
+    pg.put(x.T[::-1], some(shape[::-1], "i2", me), to)
+    pg.barrier_all()
+    expected = np.zeros(shape, "i2")
+    expected.T[::-1] = some(shape[::-1], "i2", of)
+    assert np.array_equal(x.local, expected)
+
+
+def test_views_that_are_symmetric_by_address():
+    me, to, of = ring()
+    x = pg.zeros(64, "u1")
+    y = x.local[8:40].view("f8").reshape(2, 2)
+    pg.put(y, np.full((2, 2), me + 0.5), to)
+    pg.barrier_all()
+    assert np.all(x.local[8:40].view("f8") == of + 0.5)
+    assert not x.local[:8].any()
+    assert not x.local[40:].any()
+    same = np.frombuffer(memoryview(x.local), "u2")  # NumPy does not know whose memory this is
+    pg.barrier_all()
+    pg.put(same[:2], np.full(2, me + 1, "u2"), to)
+    pg.barrier_all()
+    assert list(same[:2]) == [of + 1] * 2
