@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built in: nothing to declare.
+#pragma once

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same as for GPUs.
+#pragma once
+
+#include "../cooperative_groups.h"
