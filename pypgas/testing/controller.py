@@ -97,6 +97,12 @@ class Controller:
         if any(report.failed or hasattr(report, "wasxfail") for report in reports):
             # Interrupted on some PE in the middle of something: its state can't be trusted.
             self._discard()
+        elif any(result["ended"] for result in outcome.results.values()):
+            self._discard()
+            text = "The tests of a job share its runtime: start a job of its own for this."
+            report = failure_report(item, "the test finalized the runtime", text, when="teardown")
+            reports[:] = [other for other in reports if other.when != "teardown"]
+            reports.append(report)
         elif any(result["suspect"] for result in outcome.results.values()):
             self._check_heap(pool, item, reports)
         return reports

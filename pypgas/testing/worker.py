@@ -88,6 +88,7 @@ class WorkerPlugin:
             "reports": self._reports,
             "warnings": self._warnings,
             "suspect": self._heap.suspect(),
+            "ended": not pg.is_initialized(),
         }
         self._channel.send(done)
 

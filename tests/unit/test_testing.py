@@ -110,6 +110,34 @@ def test_hang_on_all():
 
 def test_after_hang(): pass
 
+@time_limit(3)
+def test_barrier_of_one():
+    if me() == 1:
+        pg.barrier_all()
+
+@pytest.fixture(scope="module")
+def lasting():
+    return pg.zeros(5)
+
+def test_lasting_array(lasting): pass
+def test_after_lasting(lasting): pass
+
+def test_dropped_array():
+    x = pg.zeros(10)
+    cycle = [x]
+    cycle.append(cycle)
+
+def test_leak():
+    kept.append(pg.zeros(10))
+
+def test_after_leak(lasting): pass
+
+def test_finalizes():
+    pg.finalize()
+
+def test_after_finalize():
+    pg.barrier_all()
+
 @pytest.mark.skip(reason="not today")
 def test_skip(): pass
 
@@ -270,6 +298,25 @@ def test_hangs(outcomes):
     text = outcomes.text("test_hang_on_all")
     assert text.startswith("time limit: PEs 0, 1 did not finish")
     assert text.count("in waits_forever_here") == 2
+
+
+def test_memory(outcomes):
+    outcomes.passed("test_lasting_array", "test_after_lasting", "test_dropped_array", "test_after_leak")
+    text = outcomes.text("test_leak", "error")
+    assert "symmetric memory left allocated after the test" in text
+    assert "PEs 0, 1: 80 bytes allocated at " in text
+    assert "test_suite.py:" in text
+
+
+def test_a_wait_for_somebody_who_has_left(outcomes):
+    text = outcomes.text("test_barrier_of_one")
+    assert text.startswith("time limit: PE 1 did not finish")
+    assert "in test_barrier_of_one" in text
+
+
+def test_a_test_that_finalizes(outcomes):
+    assert "the test finalized the runtime" in outcomes.text("test_finalizes", "error")
+    outcomes.passed("test_after_finalize")
 
 
 def test_skips(outcomes):
