@@ -53,12 +53,19 @@ def native() -> Extension:
 class BuildExt(build_ext):
     """Compiles the sources of an extension side by side, which setuptools does for extensions only."""
 
+    for_checkout = False  # whether the result goes into the checkout, as for an editable install
+
+    def run(self) -> None:
+        """Build the extensions."""
+        self.for_checkout = LIMITED_API and bool(self.editable_mode or self.inplace)
+        super().run()
+
     def build_extension(self, ext: Extension) -> None:
-        """Build one extension, or take what an editable install has left in the checkout."""
+        """Build one extension, or take what the checkout has if it is up to date."""
         target = Path(self.get_ext_fullpath(ext.name))
         present = ROOT / "pypgas" / target.name
         # setuptools compares with a fresh folder, and so would build for each environment anew.
-        if self.editable_mode and LIMITED_API and is_newer(present, [*ext.sources, *ext.depends, __file__]):
+        if self.for_checkout and is_newer(present, [*ext.sources, *ext.depends, __file__]):
             target.parent.mkdir(parents=True, exist_ok=True)
             self.copy_file(present, target)
             return
