@@ -45,8 +45,6 @@ def fall_in(turn: pg.SymmetricArray, step: int, to: int) -> None:
     busy machine it may not be running at all.
     """
     pg.atomic_set(turn, step, to)
-    for look in range(60):
+    for _ in range(500):  # spinning: a PE that yields may find the other gone when it comes back
         if pg.signal_fetch(turn) >= step:
             return
-        if look >= 50:
-            relax()

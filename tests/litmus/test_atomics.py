@@ -22,13 +22,13 @@ def test_adds_lose_nothing(dtype):
     count = len(steps)
     if exact:
         for r in steps:
-            if r % 16 == 0:
+            if r % 64 == 0:
                 fall_in(turn, r, to)
             pg.atomic_add(x, 1, 0, index=1)
         expected = np.array(n * count).astype(kind)
     else:
         for r in steps:  # up and down, so that every sum is exact
-            if r % 16 == 0:
+            if r % 64 == 0:
                 fall_in(turn, r, to)
             pg.atomic_add(x, 1 if r % 2 else -1, 0, index=1)
         expected = np.array(n * (count % 2)).astype(kind)
@@ -44,7 +44,7 @@ def test_owner_and_others_lose_nothing():
     me, to = pg.my_pe(), next_pe()
     x, turn = pg.zeros(1, "i8"), pg.zeros(1, "u8")
     for r in rounds(20000):
-        if r % 16 == 0:
+        if r % 64 == 0:
             fall_in(turn, r, to)
         pg.atomic_inc(x, me)
         pg.atomic_inc(x, to)
@@ -61,7 +61,7 @@ def test_fetch_add_hands_out_each_value_once():
     count = len(rounds(20000))
     mine = np.empty(count, "i8")
     for r in rounds(20000):
-        if r % 16 == 0:
+        if r % 64 == 0:
             fall_in(turn, r, to)
         mine[r - 1] = pg.atomic_fetch_inc(counter, 0) if r % 3 else pg.atomic_fetch_add(counter, 1, 0)
     assert (np.diff(mine) > 0).all()
@@ -97,7 +97,7 @@ def test_compare_swap_loop_loses_nothing():
     n, to = pg.n_pes(), next_pe()
     x, turn = pg.zeros(1, "u4"), pg.zeros(1, "u8")
     for r in rounds(20000):
-        if r % 16 == 0:
+        if r % 64 == 0:
             fall_in(turn, r, to)
         seen = pg.atomic_fetch(x, 0)
         while (now := pg.atomic_compare_swap(x, seen, seen + 1, 0)) != seen:
@@ -114,7 +114,7 @@ def test_swap_loses_no_value(dtype):
     x, turn = pg.full(1, 100, dtype), pg.zeros(1, "u8")
     hand = np.array(me, dtype)[()]
     for r in rounds(20000):
-        if r % 16 == 0:
+        if r % 64 == 0:
             fall_in(turn, r, to)
         hand = pg.atomic_swap(x, hand, 0)
     hands = pg.fcollect(hand)

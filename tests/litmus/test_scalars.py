@@ -29,8 +29,8 @@ def test_scalar_put_is_never_torn(dtype):
         return len(set(np.asarray(value, kind).tobytes())) == 1
 
     target = np.empty(1, kind)
-    for r in rounds(2500):
-        if r % 16 == 0:
+    for r in rounds(8000):
+        if r % 64 == 0:
             fall_in(turn, r, to)
         v = (r * 7 + me) % len(scalars)
         way = r % 4
