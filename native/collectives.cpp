@@ -64,8 +64,10 @@ PyObject *collective(PyObject *, PyObject *args) {
   const bool apart = source.data >= out_end || destination.data >= end;
   // Broadcast only reads the root's source, which is also the root's destination and not written there.
   const bool in_place = symmetric_offset(source, &offset) && (apart || result.kind == raw::Collective::broadcast);
-  raw::Arrival arrival = {u32(operation), u32(source.type), differ ? 0 : source.nbytes(), reduces ? i64(op) : i64(root),
-                           in_place ? offset : pgas::source_staged, source.nbytes(), false};
+  // Nobody reads a broadcast's source but the root's, so the others need not expose theirs.
+  const bool unread = result.kind == raw::Collective::broadcast && team->team.me != root;
+  const raw::Arrival arrival = {u32(operation), u32(source.type), differ ? 0 : source.nbytes(), reduces ? i64(op) : i64(root),
+                           in_place ? offset : unread ? 0 : pgas::source_staged, source.nbytes(), false};
   const auto run = [=, type = source.type, item = source.itemsize, from = source.data](auto &wait) {
     const auto combine = [&](char *dst, i64 members, auto sources, u64 bytes) {
       pgas::entry::reduce(type, op, dst, members, sources, bytes / item);
@@ -73,7 +75,8 @@ PyObject *collective(PyObject *, PyObject *args) {
     if (result.kind == raw::Collective::broadcast && team->team.me == root && result.dst != from)
       raw::copy(result.dst, from, result.nbytes);
     raw::quiet(); // earlier puts into the sources are part of what is combined
-    return raw::exchange<pgas::thread>(g.state, team->team, arrival, from, differ, wait,
+    return raw::exchange<pgas::thread>(g.state, team->team, arrival, from, differ,
+                                       raw::blocks_of(result.kind, team->team), wait,
                                        [&](const Window &w) { raw::consume<pgas::thread>(w, result, combine); });
   };
   std::shared_ptr<cpu::Stream> stream;

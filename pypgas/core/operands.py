@@ -29,6 +29,8 @@ def as_array(obj: Any, dtype: npt.DTypeLike | None, operation: str, name: str) -
         InvalidTypeError: ``obj`` is no array, or the cast loses its kind (float to int, say).
         InvalidValueError: a Python number does not fit the dtype.
     """
+    if dtype is None and type(obj) is np.ndarray and obj.flags.c_contiguous:
+        return obj  # the usual case, and on the path of every collective
     where = f"{pe_prefix()}{operation}: {name}"
     try:
         if (

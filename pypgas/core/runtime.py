@@ -35,6 +35,7 @@ _log = logging.getLogger("pypgas")
 
 _FINALIZED, _FAILED = 2, 3
 _LEAST_HEAP = 64 << 20
+_LEAST_STAGING_PER_PE = 64  # bytes: an exchange of one block for each PE passes a slice of all blocks
 _SPINS, _SPINS_WHEN_CROWDED = 400, 20  # looks at a variable before a wait yields its core
 _LOCAL_SETTINGS = ("cache_dir", "cache_size", "job_dir", "log_level")  # may differ between PEs
 
@@ -70,9 +71,10 @@ class Runtime:
             with contextlib.closing(NodeSockets(bootstrap)) as sockets:
                 here = sorted([*sockets.peers, bootstrap.rank])
                 heap_bytes = self._agree_on_settings(here)
-                area_bytes = _native.area_bytes(settings.max_teams, settings.staging_size)
+                staging = max(settings.staging_size, _LEAST_STAGING_PER_PE * bootstrap.size)
+                area_bytes = _native.area_bytes(settings.max_teams, staging)
                 mapping = DirectMapping(bootstrap.size, area_bytes, heap_bytes)
-                self._map_node(mapping, sockets)
+                self._map_node(mapping, sockets, staging)
                 pidfds = {pe: os.dup(fd) for pe, fd in sockets.pidfds().items()}
             self._pidfds = list(pidfds.values())
             crowded = len(here) > self.device.processors()
@@ -84,7 +86,7 @@ class Runtime:
                 mapping.heaps,
                 heap_bytes,
                 settings.max_teams,
-                settings.staging_size,
+                staging,
                 [pidfds.get(pe, -1) for pe in range(bootstrap.size)],
                 _SPINS_WHEN_CROWDED if crowded else _SPINS,
             )
@@ -130,14 +132,14 @@ class Runtime:
             return settings.heap_size
         return min(size for _, size, _ in everyone) // 4096 * 4096
 
-    def _map_node(self, mapping: DirectMapping, sockets: NodeSockets) -> None:
+    def _map_node(self, mapping: DirectMapping, sockets: NodeSockets, staging: int) -> None:
         own = self.device.create_segment(mapping.segment_bytes)
         try:
             mapping.map({self.bootstrap.rank: os.dup(own)})
             _native.prepare_area(
                 mapping.areas[self.bootstrap.rank],
                 self.settings.max_teams,
-                self.settings.staging_size,
+                staging,
                 os.getpid(),
             )
             mapping.map(sockets.exchange(own))

@@ -39,10 +39,13 @@ PGAS_FN void collective(Operation op, raw::Collective kind, const char *name, te
   const bool apart = from >= to + dst_count * sizeof(T) || to >= from + nbytes;
   const bool in_place = offset + nbytes <= s.heap_bytes && (apart || kind == raw::Collective::broadcast);
   KernelWait wait(name, int(t.handle->id));
-  const raw::Arrival a = {u32(op), u32(type), lengths_differ ? 0 : nbytes, must_agree, in_place ? offset : source_staged, nbytes, false};
+  // Nobody reads a broadcast's source but the root's, so the others need not expose theirs.
+  const bool unread = kind == raw::Collective::broadcast && t.handle->me != root;
+  const u64 source = in_place ? offset : unread ? 0 : source_staged;
+  const raw::Arrival a = {u32(op), u32(type), lengths_differ ? 0 : nbytes, must_agree, source, nbytes, false};
   const raw::Result r = {kind, reinterpret_cast<char *>(dst), root, nbytes};
   complete<S>();
-  require(raw::exchange<S>(s, *t.handle, a, src, lengths_differ, wait,
+  require(raw::exchange<S>(s, *t.handle, a, src, lengths_differ, raw::blocks_of(kind, *t.handle), wait,
                            [&](const raw::Window &w) { raw::consume<S>(w, r, combine); }));
 }
 

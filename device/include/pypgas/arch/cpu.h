@@ -70,7 +70,7 @@ PGAS_FN void prefetch_for_write(const void *p) {
 // The C library's copy uses the widest access the processor has; regions may overlap.
 PGAS_FN void copy_bytes(void *dst, const void *src, size_t n) { memmove(dst, src, n); }
 
-constexpr int reduce_block = 256; // elements a thread combines at a time: enough to vectorise
+constexpr int reduce_block = 1024; // elements a thread combines at a time: enough to vectorise
 
 #ifdef PGAS_CPU_MODE
 // Threads of a kernel are fibers that take turns, so the first of a scope does the scope's copying alone.
