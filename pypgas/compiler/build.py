@@ -13,7 +13,7 @@ from ..errors import CompileError
 from . import host
 from .cache import Cache, Failure
 from .names import UnknownKernelError
-from .unit import Unit, digest
+from .unit import Unit, device_digest, digest
 
 if TYPE_CHECKING:
     from .nvrtc import Cubin
@@ -43,7 +43,9 @@ _Compile = Callable[[Path], Built]
 
 
 def _key(unit: Unit, target: tuple[str, ...], cache: Cache) -> str | None:
-    return None if cache.refused else digest(unit, target)
+    if cache.refused:
+        return None
+    return digest(unit, target, device_digest(cache.load_fact, cache.save_fact))
 
 
 def _from_cache(cache: Cache, key: str | None, names: tuple[str, ...]) -> Built | None:

@@ -23,7 +23,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import logging
 import os
@@ -33,6 +32,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from .unit import short_hash
 
 __all__ = ["Cache", "CacheStatistics", "Entry", "default_folder", "open_cache"]
 
@@ -229,7 +230,7 @@ class Cache:
     def _lock(self, key: str) -> tuple[int, bool]:
         """The descriptor that holds the lock, or -1, and whether another process held it before."""
         assert self.folder is not None
-        number = int(hashlib.sha256(key.encode()).hexdigest(), 16) % _LOCKS
+        number = zlib.crc32(key.encode()) % _LOCKS
         waited = False
         try:
             (self.folder / "locks").mkdir(mode=0o700, exist_ok=True)
@@ -313,7 +314,7 @@ class Cache:
             return None
         assert self.folder is not None
         data = text.encode("utf-8", "surrogateescape")
-        path = self.folder / "sources" / f"{hashlib.sha256(data).hexdigest()[:16]}.cu"
+        path = self.folder / "sources" / f"{short_hash(data)[:16]}.cu"
         if not path.exists():
             fresh = path.with_name(f".{_random_name()}")
             try:
@@ -424,7 +425,7 @@ def _sum(data: bytes) -> list[int]:
 
 
 def _fact(name: str) -> str:
-    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return short_hash(name.encode("utf-8", "surrogateescape"))
 
 
 def _children(folder: Path) -> list[Path]:

@@ -3,14 +3,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["DEVICE_FOLDER", "Header", "Unit", "device_digest", "digest", "headers", "rewritten"]
+try:
+    from _blake2 import (
+        blake2b,  # `hashlib` loads OpenSSL, which takes longer than finding a kernel in the cache
+    )
+except ImportError:
+    from hashlib import blake2b
+
+__all__ = [
+    "DEVICE_FOLDER",
+    "Header",
+    "Unit",
+    "device_digest",
+    "digest",
+    "headers",
+    "quoted",
+    "rewritten",
+    "short_hash",
+]
 
 DEVICE_FOLDER = Path(__file__).resolve().parent.parent / "device"
 """The device library, as it is installed with the package."""
@@ -118,17 +134,22 @@ def headers(unit: Unit) -> list[Header]:
     return list(result.values())
 
 
-def digest(unit: Unit, target: Iterable[str]) -> str | None:
+def short_hash(data: bytes) -> str:
+    """Return 32 hexadecimal digits that stand for ``data``."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def digest(unit: Unit, target: Iterable[str], device: str | None = None) -> str | None:
     """Return the key of what comes out of compiling the unit: same key, same result.
 
-    ``target`` says what it is compiled for and by what. There is no key if a macro names one of the headers, because
-    only a compiler could tell which one is meant.
+    ``target`` says what it is compiled for and by what, ``device`` is the `device_digest` if it is known. There is no
+    key if a macro names one of the headers, because only a compiler could tell which one is meant.
     """
     reached = headers(unit)
     texts = [unit.source, *(header.text for header in reached)]
     if any(macro for text in texts for _, _, macro in _INCLUDE.findall(text)):
         return None
-    key = hashlib.blake2b(digest_size=20)
+    key = blake2b(digest_size=20)
 
     def add(*parts: str) -> None:
         for part in parts:
@@ -139,7 +160,7 @@ def digest(unit: Unit, target: Iterable[str]) -> str | None:
     from .. import __version__
 
     add("pypgas", __version__, "target", *target)
-    add("device", device_digest())
+    add("device", device or device_digest())
     add("source", unit.name, unit.source)
     add("kernels", *unit.kernels)
     add("include", *map(str, unit.search_folders()))
@@ -150,19 +171,30 @@ def digest(unit: Unit, target: Iterable[str]) -> str | None:
     return key.hexdigest()
 
 
-_device: tuple[tuple[tuple[str, int, int], ...], str] | None = None
+_device: tuple[str, str] | None = None  # sizes and times of change, digest
 
 
-def device_digest() -> str:
-    """Return the digest of the device library's files; they are read again when one of them changes."""
+def device_digest(
+    load: Callable[[str], str | None] = lambda key: None,
+    save: Callable[[str, str], None] = lambda key, text: None,
+) -> str:
+    """Return the digest of the device library's files; they are read again when one of them changes.
+
+    ``load`` and ``save`` keep it from one process to the next.
+    """
     global _device
-    stamps = tuple(sorted(_stamps(str(DEVICE_FOLDER))))
+    files = sorted(_stamps(str(DEVICE_FOLDER)))
+    stamps = f"device {DEVICE_FOLDER} {files}"
     if _device is None or _device[0] != stamps:
-        key = hashlib.blake2b(digest_size=20)
-        for path, size, _ in stamps:
-            key.update(f"{path}:{size}:".encode())
-            key.update((DEVICE_FOLDER / path).read_bytes())
-        _device = (stamps, key.hexdigest())
+        found = load(stamps)
+        if found is None:
+            key = blake2b(digest_size=20)
+            for path, size, _ in files:
+                key.update(f"{path}:{size}:".encode())
+                key.update((DEVICE_FOLDER / path).read_bytes())
+            found = key.hexdigest()
+            save(stamps, found)
+        _device = (stamps, found)
     return _device[1]
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import pypgas as pg
 from pypgas.compiler import build, host
+from pypgas.compiler import unit as unit_module
 from pypgas.compiler.cache import Cache
 from pypgas.compiler.host import HostCompiler, compile_module, find_compiler
 from pypgas.compiler.names import UnknownKernelError
@@ -135,6 +136,31 @@ def test_a_compiler_is_asked_once_for_as_long_as_it_is_the_same(
     fake_gcc(gxx, 14)
     os.utime(gxx, (1000, 1000))
     assert find() == "GCC 14.3.1"
+
+
+def test_the_device_library_is_read_once_for_as_long_as_it_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, cache = tmp_path / "device", Cache(tmp_path / "cache", 1 << 20)
+    (library / "include").mkdir(parents=True)
+    header = library / "include" / "a.h"
+    header.write_text("1")
+    monkeypatch.setattr(unit_module, "DEVICE_FOLDER", library)
+
+    def read() -> str:
+        monkeypatch.setattr(unit_module, "_device", None)  # as in another process
+        return unit_module.device_digest(cache.load_fact, cache.save_fact)
+
+    first = read()
+    with monkeypatch.context() as patch:
+        patch.setattr(unit_module, "blake2b", lambda **_: pytest.fail("the files were read again"))
+        assert unit_module.device_digest() == first
+    assert read() == first
+    header.write_text("2")
+    os.utime(header, (1000, 1000))
+    second = read()
+    (library / "include" / "b.h").write_text("2")
+    assert len({first, second, read()}) == 3
 
 
 def test_damaged_facts_are_asked_for_again(tmp_path: Path) -> None:
@@ -292,7 +318,7 @@ def test_compiled_again_for_anything_else(
         built(unit, cache)
         assert compiler() == 6
     with monkeypatch.context() as patch:  # another version of this library
-        patch.setattr(build, "digest", lambda unit, target: "ff" * 20)
+        patch.setattr(build, "digest", lambda *_: "ff" * 20)
         built(unit, cache)
         assert compiler() == 7
     os.utime(os.environ["CXX"], (1000, 1000))  # another compiler

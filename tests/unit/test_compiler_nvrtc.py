@@ -91,13 +91,23 @@ def test_headers_and_defines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    ["--use_fast_math", "-lineinfo", "--maxrregcount=32", "--fmad=false", "-ftz=true", "--std=c++20", "--diag-suppress=177"],
+    [
+        "--use_fast_math",
+        "-lineinfo",
+        "--maxrregcount=32",
+        "--fmad=false",
+        "-ftz=true",
+        "--std=c++20",
+        "--diag-suppress=177",
+    ],
 )
 def test_options(unit: Unit, option: str) -> None:
     assert compile_cubin(unit._replace(options=(option,)), "sm_90").code
 
 
-@pytest.mark.parametrize("option", ["--no-such-option", "-O9", "--fmad", "--fmad=maybe", "--maxrregcount=x", "word", ""])
+@pytest.mark.parametrize(
+    "option", ["--no-such-option", "-O9", "--fmad", "--fmad=maybe", "--maxrregcount=x", "word", ""]
+)
 def test_unknown_options(unit: Unit, option: str) -> None:
     with pytest.raises(pg.InvalidValueError, match="not one of NVRTC's"):
         compile_cubin(unit._replace(options=(option,)), "sm_90")
@@ -114,7 +124,9 @@ def test_the_cache(unit: Unit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_module_needs_no_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPGAS_CACHE_DIR", str(tmp_path / "cache"))
-    module = pg.Module(SOURCE, kernels=["scale< double, 2 >"], options={"cuda": ["--fmad=false"], "cpu": ["--unknown"]})
+    module = pg.Module(
+        SOURCE, kernels=["scale< double, 2 >"], options={"cuda": ["--fmad=false"], "cpu": ["--unknown"]}
+    )
     made = module.cubin("sm_90")
     assert set(made.symbols) == {"plain", "ns::hidden", "scale<double,2>"}
     with pytest.raises(pg.InvalidValueError, match=r"no kernel nothing.*plain, ns::hidden"):
