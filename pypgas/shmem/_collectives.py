@@ -12,7 +12,7 @@ import numpy as np
 import pypgas as pg
 from pypgas.errors import InvalidValueError
 from pypgas.shmem._enums import OP, reduction_name
-from pypgas.shmem._objects import Team, pe_number, resolve_team
+from pypgas.shmem._objects import Team, member_team, pe_number
 from pypgas.shmem._operands import (
     Array,
     count,
@@ -38,16 +38,16 @@ def sync_all() -> None:
 
 def sync(team: Team | None = None) -> None:
     """Wait until all PEs of the team have called this. Completes local stores only."""
-    pg.sync(resolve_team(team))
+    pg.sync(member_team(team))
 
 
 def broadcast(
     target: Array, source: Array, root: int, size: int | None = None, team: Team | None = None
 ) -> None:
     """Copy ``source`` of PE ``root`` of the team to ``target`` on all its PEs, the root too."""
-    members = resolve_team(team)
+    members = member_team(team)
     to, of = pair(target, source, size)
-    if pe_number(root) == members.my_pe:
+    if pe_number(root) == pg.my_pe(members):
         np.copyto(to, of)
     pg.broadcast(to, root, team=members)
 
@@ -56,7 +56,7 @@ def collect(target: Array, source: Array, size: int | None = None, team: Team | 
     """Concatenate all PEs' ``source`` in ``target``, in team order; ``size`` may differ."""
     to, of = _target_and_source(target, source)
     n = count(size, of.size)
-    parts = pg.collect(movable(of[:n]), team=resolve_team(team))
+    parts = pg.collect(movable(of[:n]), team=member_team(team))
     room = movable(to)
     if parts.size > room.size:
         raise InvalidValueError(
@@ -67,10 +67,10 @@ def collect(target: Array, source: Array, size: int | None = None, team: Team | 
 
 def fcollect(target: Array, source: Array, size: int | None = None, team: Team | None = None) -> None:
     """Concatenate all PEs' ``source`` in ``target``, in team order; ``size`` must be equal."""
-    members = resolve_team(team)
+    members = member_team(team)
     to, of = _target_and_source(target, source)
     n = count(size, of.size)
-    out = _head(to, n * members.n_pes)
+    out = _head(to, n * pg.n_pes(members))
     pg.fcollect(movable(of[:n]), team=members, out=movable(out))
 
 
@@ -79,9 +79,9 @@ def alltoall(target: Array, source: Array, size: int | None = None, team: Team |
 
     ``size`` is the number of elements of one block; the arrays are divided evenly if ``None``.
     """
-    members = resolve_team(team)
+    members = member_team(team)
     to, of = _target_and_source(target, source)
-    n = _block(min(to.size, of.size), size, members.n_pes) * members.n_pes
+    n = _block(min(to.size, of.size), size, pg.n_pes(members)) * pg.n_pes(members)
     pg.alltoall(movable(of[:n]), team=members, out=movable(to[:n]))
 
 
@@ -94,10 +94,10 @@ def alltoalls(
     team: Team | None = None,
 ) -> None:
     """As :func:`alltoall`, with elements ``tst`` apart in ``target`` and ``sst`` in ``source``."""
-    members = resolve_team(team)
+    members = member_team(team)
     to, of = _target_and_source(target, source)
     room = min(strided_count(to.size, tst), strided_count(of.size, sst))
-    n = _block(room, size, members.n_pes)
+    n = _block(room, size, pg.n_pes(members))
     pg.alltoalls(movable_strided(to), movable_strided(of), tst, sst, n, team=members)
 
 
@@ -113,7 +113,7 @@ def reduce(
     The arrays may be the same one, but must not overlap otherwise.
     """
     name = reduction_name(op)
-    members = resolve_team(team)
+    members = member_team(team)
     to, of = _target_and_source(target, source)
     n = count(size, min(to.size, of.size))
     to, of = to[:n], of[:n]
@@ -122,7 +122,7 @@ def reduce(
         return
     # The device library has no long double. NumPy has, once the contributions are here.
     parts = np.asarray(pg.fcollect(movable(of), team=members)).view(to.dtype)
-    to[...] = _UFUNCS[name].reduce(parts.reshape(members.n_pes, n), axis=0, dtype=to.dtype)
+    to[...] = _UFUNCS[name].reduce(parts.reshape(pg.n_pes(members), n), axis=0, dtype=to.dtype)
 
 
 _UFUNCS: dict[str, np.ufunc] = {

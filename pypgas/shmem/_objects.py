@@ -147,7 +147,7 @@ class Team:
 
     def sync(self) -> None:
         """Wait until all PEs of the team have called this. Completes local stores only."""
-        pg.sync(resolve_team(self))
+        pg.sync(member_team(self))
 
 
 TEAM_WORLD = Team(_Predefined.WORLD)  # type: ignore[arg-type]
@@ -156,7 +156,7 @@ TEAM_INVALID = Team()
 
 
 def resolve_team(team: Team | None) -> pg.Team:
-    """Return the pypgas team that ``team`` names; the world's if ``None``.
+    """Return the pypgas team that ``team`` names; the world's if ``None``. See :func:`member_team`.
 
     Raises:
         InvalidTypeError: not a :class:`Team`.
@@ -174,6 +174,11 @@ def resolve_team(team: Team | None) -> pg.Team:
     if handle is _Predefined.SHARED:
         return pg.TEAM_SHARED
     raise InvalidHandleError(f"PE {pg.my_pe()}: the team is invalid or was destroyed")
+
+
+def member_team(team: Team | None) -> pg.Team | None:
+    """Return what pypgas takes as ``team=`` for ``team``; ``None``, which is quick, for the world's."""
+    return None if team is None or team is TEAM_WORLD else resolve_team(team)
 
 
 class Ctx:

@@ -29,6 +29,7 @@ from pypgas.shmem._operands import (
 )
 
 SigAddr: TypeAlias = npt.NDArray[np.uint64]
+_UINT64 = np.dtype(np.uint64)
 
 
 def put(target: Array, source: Array, pe: int, size: int | None = None, ctx: Ctx | None = None) -> None:
@@ -159,7 +160,7 @@ def signal_wait_until(signal: SigAddr, cmp: CMP | str, value: int) -> int:
 
 def _signal(signal: object) -> SigAddr:
     one = single(signal)
-    if one.dtype != np.uint64:
+    if one.dtype != _UINT64:
         raise InvalidTypeError(
             f"PE {pg.my_pe()}: a signal is a uint64 array from new_signal(), not {one.dtype}"
         )
