@@ -190,9 +190,10 @@ def _run(part: Part) -> dict[str, Any]:
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         command = [sys.executable, "-m", "pypgas", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
-        if done.returncode != 0:
+        results: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+        # Some builds of Open MPI crash in shmem4py's finalization, after everything has been measured.
+        if done.returncode != 0 and "openshmem" not in results.get("versions", {}):
             raise RuntimeError(f"{part.name} failed with code {done.returncode}:\n{done.stdout}{done.stderr}")
-        results: dict[str, Any] = json.loads(out.read_text())
         return results
 
 

@@ -78,16 +78,37 @@ class Shmem4py:
         elif operation.name == "get":
             code = Code({**names, "get": shmem.get, "own": np.zeros(count, dtype)}, "get(own, target, pe)")
         else:
+            code = self._ping_pong(names)
+        self.settle()
+        return code
+
+    def _ping_pong(self, names: dict[str, Any]) -> Code:
+        shmem = self._shmem
+        names.update(numbers=itertools.count(1), GE=shmem.CMP.GE)
+        if self._has_signals():
             signal = shmem.new_signal()
             self._signals.append(signal)
             names.update(put_signal=shmem.put_signal, wait=shmem.signal_wait_until, signal=signal)
-            names.update(GE=shmem.CMP.GE, numbers=itertools.count(1))
-            send, receive = "put_signal(target, source, pe, signal, k)", "wait(signal, GE, k)"
-            code = Code(
-                names, f"k = next(numbers); {send}; {receive}", f"k = next(numbers); {receive}; {send}"
-            )
-        self.settle()
-        return code
+            names.update(SET=shmem.SIGNAL.SET)
+            send, receive = "put_signal(target, source, pe, signal, k, SET)", "wait(signal, GE, k)"
+        else:
+            names.update(put=shmem.put, fence=shmem.fence, set=shmem.atomic_set, wait=shmem.wait_until)
+            names.update(flag=self._symmetric(np.zeros(1, np.uint64)))
+            send, receive = "put(target, source, pe); fence(); set(flag, k, pe)", "wait(flag, GE, k)"
+        return Code(names, f"k = next(numbers); {send}; {receive}", f"k = next(numbers); {receive}; {send}")
+
+    def _has_signals(self) -> bool:
+        """Whether the library has put with signal, which came with OpenSHMEM 1.5."""
+        shmem = self._shmem
+        signal, word = shmem.new_signal(), shmem.zeros(1)
+        try:
+            shmem.put_signal(word, np.ones(1), self._me, signal, 1, shmem.SIGNAL.SET)
+        except NotImplementedError:
+            return False
+        finally:
+            shmem.del_signal(signal)
+            shmem.del_array(word)
+        return True
 
     def _collective(self, operation: Operation, nbytes: int) -> Code | None:
         # These take symmetric arrays only.
