@@ -15,6 +15,9 @@ asked for).  The map is cut into a grid of blocks, one per PE.  In each time ste
 
 There is no global synchronisation in the loop, and no message is matched or copied twice.
 
+``--kernel`` does all of this in one kernel (``tsunami_kernel.cu``): it advances the cells, puts the borders and
+waits for the neighbours itself, with no step of the host in between, and gives the same result bit for bit.
+
 ``--check`` proves the result: it must equal that of one PE bit for bit, and that of an independent
 solver (``tsunami_reference.py``) to rounding.  The volume of the water must never change.
 
@@ -32,6 +35,7 @@ from pathlib import Path
 
 import numpy as np
 import tsunami_reference
+from tsunami_kernel import KernelWater
 from tsunami_scheme import (
     DEPTH,
     GHOST,
@@ -224,10 +228,16 @@ def simulate(options: argparse.Namespace) -> bool:
 
     pg.barrier_all()
     progress = Progress(steps, water.dt)
+    kernel = make_kernel(water, states, halo) if options.kernel else None
+    done = 0  # steps that kernels have taken
     for step in range(1, steps + 1):
         old, new = states[(step - 1) % 2], states[step % 2]
-        water.advance(old.local, new.local)
-        halo.exchange(new, step)
+        if kernel is None:
+            water.advance(old.local, new.local)
+            halo.exchange(new, step)
+        elif progress.due(step) or step % every == 0:
+            kernel.run(done + 1, step)  # the host waits for whole runs of steps, never within one
+            done = step
         if progress.due(step):
             progress.show(step, float(pg.reduce(water.rise(new.local).max(), op="max")))
         if step % every == 0:
@@ -248,6 +258,16 @@ def simulate(options: argparse.Namespace) -> bool:
     if options.check:
         good = check(area, steps, result) and good
     return good
+
+
+def make_kernel(water: ShallowWater, states: pg.SymmetricArray, halo: Halo) -> KernelWater:
+    """Return what advances the water by kernels (collective)."""
+    sides = [
+        # I am on the other side of each neighbour, so its signal for me is mine for it, mirrored.
+        (s.pe, s.signal, len(DIRECTIONS) - 1 - s.signal, (s.mine[1], s.mine[2]), (s.theirs[1], s.theirs[2]))
+        for s in halo.sides
+    ]
+    return KernelWater(water, states, halo.signals, sides)
 
 
 def initial(area: Map, block: Block, shape: tuple[int, int]) -> tuple[Field, Field]:
@@ -352,6 +372,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, help="folder for the pictures (default: none)")
     parser.add_argument("--frames", type=int, default=50, help="pictures in the GIF (default: 50)")
     parser.add_argument("--check", action="store_true", help="compare with two other solutions")
+    parser.add_argument(
+        "--kernel", action="store_true", help="take the time steps in one kernel (needs a compiler)"
+    )
     options = parser.parse_args()
     for name, least in (("size", 2 * GHOST), ("steps", 1), ("frames", 1)):
         if getattr(options, name) < least:
