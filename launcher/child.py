@@ -127,15 +127,24 @@ def run_worker(folder: str, pe: int, kind: str, program: str, arguments: list[st
 
     Returns:
         0. A PE that fails does not return.
+
+    Raises:
+        BaseException: In a process that the program forked: its end is as in any Python program,
+            and says nothing about the PE.
     """
+    worker = os.getpid()
     try:
         run_program(kind, program, arguments)
     except SystemExit as error:
+        if os.getpid() != worker:
+            raise
         code, message = _exit_code(error.code)
         if code == 0:
             return 0
         _fail(folder, pe, error, code, message)
-    except BaseException as error:  # noqa: BLE001 whatever it is, it ends this PE
+    except BaseException as error:
+        if os.getpid() != worker:
+            raise
         code = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
         _fail(folder, pe, error, code, str(error))
     return 0
