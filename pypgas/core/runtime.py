@@ -211,6 +211,8 @@ class Runtime:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._live and not _native.is_active():
+            return  # a forked child leaves a block that is its parent's to end
         if error is None or (isinstance(error, SystemExit) and not error.code):
             self.finalize()
         elif self._live:
