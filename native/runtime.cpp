@@ -414,9 +414,16 @@ PyObject *team_new(PyTypeObject *type, PyObject *args, PyObject *) {
     return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_ValueError, "this PE must be a member, and the id below the limit");
   }
   pgas::raw::reset_sync(g.state, id);
+  g.teams[id] = &self->team;
   return reinterpret_cast<PyObject *>(self);
 }
+// Kernels that know teams by number find this one no more. Its number may be another team's by now.
+void withdraw(const TeamObject *team) {
+  if (team->generation == g.generation && team->team.id < g.teams.size() && g.teams[team->team.id] == &team->team)
+    g.teams[team->team.id] = nullptr;
+}
 void team_dealloc(PyObject *object) {
+  withdraw(reinterpret_cast<TeamObject *>(object));
   delete reinterpret_cast<TeamObject *>(object)->members;
   delete reinterpret_cast<TeamObject *>(object)->queued;
   release_object(object);
@@ -438,6 +445,7 @@ PyObject *team_get(PyObject *object, void *which) {
 }
 PyObject *team_end(PyObject *object, PyObject *) {
   reinterpret_cast<TeamObject *>(object)->alive = false;
+  withdraw(reinterpret_cast<TeamObject *>(object));
   Py_RETURN_NONE;
 }
 PyGetSetDef team_getset[] = {
@@ -567,6 +575,8 @@ PyObject *attach(PyObject *, PyObject *args) {
   g.state.heaps = g.heaps.data();
   g.state.areas = g.areas.data();
   g.state.max_teams = max_teams;
+  g.teams.assign(max_teams, nullptr);
+  g.state.teams = g.teams.data();
   g.state.staging_bytes = staging_bytes;
   g.state.layout = pgas::AreaLayout(max_teams, staging_bytes);
   g.mapping = new Mapping{mapping, mapped, 1};

@@ -75,6 +75,7 @@ struct Global {
   pgas::State state{};
   std::vector<char *> heaps, areas;
   Mapping *mapping = nullptr;
+  std::vector<const pgas::Team *> teams; // by id: what state.teams points to
   std::vector<int> pidfds; // by world PE; -1 where there is none
   TeamObject *world = nullptr;
   std::vector<u64> garbage; // ids of dropped allocations, not yet agreed upon

@@ -216,7 +216,8 @@ def _number_converter(label: _Label, code: str) -> _Converter:
     if code in _INTEGERS:
         bits = 8 * struct.calcsize("=" + code)
         low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if code.islower() else (0, (1 << bits) - 1)
-        return _integer_converter(label, low, high)
+        convert = _integer_converter(label, low, high)
+        return _team_number_converter(convert) if code == "i" else convert
     return _float_converter(label, struct.Struct("=" + code))
 
 
@@ -234,6 +235,19 @@ def _integer_converter(label: _Label, low: int, high: int) -> _Converter:
         return number
 
     return convert
+
+
+def _team_number_converter(convert: _Converter) -> _Converter:
+    """An ``int`` can be NVSHMEM's ``nvshmem_team_t``: a team is passed as its number."""
+
+    def convert_team(value: Any) -> int:
+        if isinstance(value, _native.TeamBase):
+            _native.team_address(value)  # raises if the team is no more
+            return value._id
+        number: int = convert(value)
+        return number
+
+    return convert_team
 
 
 def _real(label: _Label, value: Any) -> float:

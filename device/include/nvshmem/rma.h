@@ -31,7 +31,7 @@ NVSHMEM_PGAS_RMA_TYPES(NVSHMEM_PGAS_TYPED_RMA, nvshmemx, _block, pgas::block)
 // One element.
 #define NVSHMEM_PGAS_ELEMENT(name, type, ...)                                                                         \
   NVSHMEM_PGAS_FN(pgas::thread) void nvshmem_##name##_p(type *dest, const type value, int pe) {                       \
-    XX                                \
+    pgas::p(nvshmem_detail::element<S>(dest), nvshmem_detail::value<type>(value), pe);                                \
   }                                                                                                                   \
   NVSHMEM_PGAS_FN(pgas::thread) type nvshmem_##name##_g(const type *source, int pe) {                                 \
     return nvshmem_detail::same_bits<type>(pgas::g(nvshmem_detail::element<S>(source), pe));                          \

@@ -86,6 +86,7 @@ struct State {
   AreaLayout layout;
   const Team *world;
   WaitLimits limits; // of waits in GPU kernels; the CPU device has its own
+  const Team *const *teams; // by id, max_teams of them: the live teams this PE is in; null where there is none
 
   PGAS_FN char *heap() const { return heaps[pe]; }
   PGAS_FN TeamSync *sync(i64 world_pe, u32 team) const {
