@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .launchers import LauncherError
 from .run import JobSpec, run
+from .sanitizers import SANITIZERS
 
 __all__ = ["main"]
 
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     job.add_argument(
         "--launcher-options", default="", metavar="OPTIONS", help="further options for it, as one word"
     )
+    job.add_argument("--sanitize", choices=SANITIZERS, help="compile kernels with this sanitizer")
     job.add_argument("--verbose", action="store_true", help="show the launcher's command and output")
     job.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module")
     job.add_argument("-c", dest="code", nargs=argparse.REMAINDER, help="run code given as text")
@@ -99,6 +101,7 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         launcher=options.launcher,
         launcher_options=shlex.split(options.launcher_options),
         verbose=options.verbose,
+        sanitize=options.sanitize,
     )
     try:
         return run(spec)

@@ -25,6 +25,7 @@ from types import FrameType
 from . import child, report
 from .launchers import find_launcher, without_job
 from .output import Output, Stream
+from .sanitizers import sanitized
 
 __all__ = ["Job", "JobSpec", "run"]
 
@@ -50,6 +51,7 @@ class JobSpec:
         launcher: The MPI launcher's name or path; ``None`` finds one.
         launcher_options: Further options for it.
         verbose: Whether to say which command is run, and to show the MPI launcher's own output.
+        sanitize: The sanitizer to compile kernels with, ``"address"`` or ``"undefined"``.
     """
 
     n: int
@@ -61,6 +63,7 @@ class JobSpec:
     launcher: str | None = None
     launcher_options: Sequence[str] = ()
     verbose: bool = False
+    sanitize: str | None = None
 
 
 def run(spec: JobSpec) -> int:
@@ -71,7 +74,7 @@ def run(spec: JobSpec) -> int:
         process), 124 after the time limit, 0 if all PEs ended well.
 
     Raises:
-        LauncherError: there is no MPI launcher to start several PEs with.
+        LauncherError: there is no MPI launcher to start several PEs with, or no such sanitizer.
     """
     environment = without_job(os.environ)
     command = []
@@ -83,6 +86,10 @@ def run(spec: JobSpec) -> int:
         if len(folder) > 80:
             Path(folder).rmdir()
             folder = tempfile.mkdtemp(prefix="pypgas-", dir="/tmp")
+        if spec.sanitize is not None:
+            # Not in our environment: the MPI launcher is no program to examine.
+            added = sanitized(spec.sanitize, environment)
+            command += ["env", *(f"{name}={value}" for name, value in added.items())]
         command += [sys.executable, str(Path(child.__file__).resolve())]
         command += [folder, spec.kind, spec.program, *spec.arguments]
         return Job(spec, command, environment, folder).run()

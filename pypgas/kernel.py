@@ -301,7 +301,9 @@ class Module:
             base = self._base(cache)
             names = base if name in base else (*base, name)
             try:
-                handle = _loaded(self._unit("cpu", names, cache), cache, settings.sanitize)
+                handle = _loaded(
+                    self._unit("cpu", names, cache, settings.sanitize is not None), cache, settings.sanitize
+                )
                 break
             except UnknownKernelError as error:
                 self._not_there(error, name)
@@ -335,7 +337,8 @@ class Module:
             dict.fromkeys(k for k in (*plain(self._found), *self._requested) if k not in self._mistaken)
         )
 
-    def _unit(self, device: str, kernels: tuple[str, ...], cache: Cache) -> Unit:
+    def _unit(self, device: str, kernels: tuple[str, ...], cache: Cache, shown: bool = False) -> Unit:
+        """What to compile. ``shown``: a tool will want to show the source's lines."""
         from .compiler.unit import Unit
 
         if not kernels:
@@ -344,8 +347,8 @@ class Module:
                 "made by macros have to be named in kernels="
             )
         name = self.name
-        if self._debug and self._folder is None:
-            kept = cache.keep_source(self._source)  # for the debugger to show
+        if (self._debug or shown) and self._folder is None:
+            kept = cache.keep_source(self._source)
             name = str(kept) if kept is not None else name
         found = self._found or ()
         return Unit(
@@ -381,22 +384,25 @@ def kernel(
 
 # ---------------------------------------------------------------- loading
 
-_debugged: set[str] = set()  # files that a debugger may look at: loaded in place, once
+_in_place: set[str] = (
+    set()
+)  # modules that are loaded from the cache itself: only once, or they would be one and the same
 
 
 def _loaded(unit: Unit, cache: Cache, sanitize: str | None) -> Any:
     """The native handle of the unit's module, out of the cache or compiled."""
     from .compiler import build
 
+    in_place = unit.debug or sanitize is not None  # for tools that read its debug information
     cached = build.cached_host_module(unit, cache, sanitize or "")
     if cached is not None:
         try:
-            return _native_module(cached, unit.debug)
+            return _native_module(cached, in_place)
         except OSError:
             pass  # removed by another process between two looks: compile it again
     with build.host_module(unit, cache, sanitize or "") as path:
         try:
-            return _native_module(path, unit.debug and cache.holds(path))
+            return _native_module(path, in_place and cache.holds(path))
         except OSError as error:
             raise CompileError(
                 f"{unit.name}: the compiled module can't be loaded: {error}", str(error)
@@ -404,10 +410,10 @@ def _loaded(unit: Unit, cache: Cache, sanitize: str | None) -> Any:
 
 
 def _native_module(path: Path, in_place: bool) -> Any:
-    in_place = in_place and str(path) not in _debugged
+    in_place = in_place and str(path) not in _in_place
     handle = _native.cpu_module(str(path), in_place)
     if in_place:
-        _debugged.add(str(path))
+        _in_place.add(str(path))
     return handle
 
 

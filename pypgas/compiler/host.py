@@ -13,7 +13,15 @@ from typing import NamedTuple
 from ..errors import CompileError
 from .unit import DEVICE_FOLDER, Unit, quoted, rewritten
 
-__all__ = ["HostCompiler", "command_line", "compile_module", "cpu_features", "find_compiler", "target"]
+__all__ = [
+    "HostCompiler",
+    "command_line",
+    "compile_module",
+    "cpu_features",
+    "find_compiler",
+    "sanitizer_library",
+    "target",
+]
 
 _log = logging.getLogger("pypgas")
 
@@ -191,6 +199,39 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**chosen, "LC_ALL": "C.UTF-8"}
 
 
+def sanitizer_library(compiler: HostCompiler, sanitizer: str) -> str | None:
+    """Return the library that a process has to be started with to load modules compiled with a sanitizer.
+
+    Raises:
+        CompileError: the compiler has no such sanitizer, or its library is not installed.
+    """
+    if compiler.family == "zig":
+        raise CompileError(f"{compiler.version} has no sanitizers for modules; set CXX to GCC or clang")
+    if compiler.family == "gcc":
+        if sanitizer == "undefined":
+            return None  # its modules name it, and it may be loaded with them
+        names = ["libasan.so"]
+    else:
+        runtime = "asan" if sanitizer == "address" else "ubsan_standalone"
+        names = [f"libclang_rt.{runtime}-{os.uname().machine}.so", f"libclang_rt.{runtime}.so"]
+    for name in names:
+        path = _answer([*compiler.command, f"-print-file-name={name}"], os.environ).strip()
+        if "/" in path and Path(path).exists():
+            return _behind_linker_script(path)
+    raise CompileError(
+        f"{compiler.version} comes without {names[0]}; install the library of its {sanitizer} sanitizer"
+    )
+
+
+def _behind_linker_script(path: str) -> str:
+    """The library itself: some systems have a text for the linker under its name."""
+    import re
+
+    data = Path(path).read_bytes()
+    found = None if data[:4] == b"\x7fELF" else re.search(rb"/\S+\.so[.\d]*", data)
+    return found[0].decode() if found else str(Path(path).resolve())
+
+
 # ---------------------------------------------------------------- what decides the result
 
 
@@ -254,6 +295,8 @@ def command_line(
         flags.append("-fno-sanitize=all")  # which it would add to what it does not optimise
     if sanitize:
         flags += [f"-fsanitize={sanitize}", "-fno-omit-frame-pointer", "-g"]
+        if compiler.family == "clang":
+            flags.append("-shared-libsan")
     flags += [f"-D{define}" for define in unit.defines]
     folders = [*unit.search_folders(), DEVICE_FOLDER / "include", DEVICE_FOLDER / "shims" / "host"]
     for folder in folders:
@@ -277,6 +320,8 @@ def compile_module(compiler: HostCompiler, unit: Unit, folder: Path, sanitize: s
 
     source, output = folder / "pypgas_module.cpp", folder / "module.so"
     command = command_line(compiler, unit, source, output, sanitize)
+    # The module must not tell where it happened to be compiled.
+    command.insert(-3, f"-ffile-prefix-map={folder}/=")
     try:
         if unit.folder is None:
             # Compilers show the lines they complain about from the file they take them to be in.
