@@ -13,6 +13,10 @@ SMALL = {
     "matmul.py": ("--size", 61),
     "pagerank.py": (),
     "work_queue.py": ("--limit", 15_000),
+    "kernel_gups.py": ("--table", 1021, "--updates", 2000),
+    "kernel_allreduce.py": ("--piece", 333),
+    "kernel_slices.py": ("--slices", 7, "--length", 500),
+    "kernel_pipeline.py": ("--items", 300),
 }
 
 

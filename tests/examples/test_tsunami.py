@@ -38,6 +38,14 @@ def test_any_number_of_pes_gives_the_same_bits(pes: int, digests: dict[int, str]
     digests[pes] = found[1]
     assert len(set(digests.values())) == 1
 
+
+@pytest.mark.parametrize("pes", [1, 2, 3, 4])
+def test_a_kernel_gives_the_same_bits(pes: int) -> None:
+    job = run("tsunami.py", pes, "--size", SIZE, "--steps", STEPS, "--check", "--kernel")
+    assert job.returncode == 0, explain(job)
+    assert "check: equal, bit for bit, to the result of one PE" in job.stdout
+    assert "check: agrees with the independent solver" in job.stdout
+
     if pictures:
         with Image.open(tmp_path / "new" / "highest-wave.png") as peak:
             assert peak.size == (800, 600)
