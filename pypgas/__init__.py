@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import dtypes as _dtypes
 from ._native import my_pe, n_pes
 from .config import Settings
 from .core.runtime import Runtime, current_runtime, finalize, init, is_initialized
 from .core.team import Team
-from . import dtypes as _dtypes
 from .devices.streams import Event, Stream, synchronize
 from .dtypes import EQ, GE, GT, LE, LT, NE, SIGNAL_ADD, SIGNAL_SET, Compare, SignalOp
 from .errors import *  # noqa: F403 - the error tree lists its own public names

@@ -117,7 +117,7 @@ class SymmetricArray(_native.ArrayBase):
         return (self[i] for i in range(len(self)))
 
     @property
-    def T(self) -> SymmetricArray:
+    def T(self) -> SymmetricArray:  # noqa: N802 - NumPy's name
         """The view with the dimensions in reverse order."""
         return self._wrap(self.local.T)
 

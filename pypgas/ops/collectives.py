@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives on scalars, plain arrays and symmetric arrays.
 
-This module decides shapes; moving and combining is done by the device library (``collectives.cuh``). Each
-function takes ``team=`` (the world by default), ``out=`` (an array of this PE for the result), ``timeout=`` (seconds)
-and, where sizes are known beforehand, ``stream=`` (then the result is there when the stream gets there), must be called by every PE of the team, and raises
+This module decides shapes; moving and combining is done by the device library (``raw/exchange.cuh``). Each function
+takes ``team=`` (the world by default), ``out=`` (an array of this PE for the result), ``timeout=`` (seconds) and, where
+sizes are known beforehand, ``stream=`` (the result is there when the stream gets there). Every PE of the team must call
+it, and it raises
 
 * CollectiveMismatchError on every PE if the PEs' calls, sizes, dtypes, roots or reductions differ,
 * WaitTimeoutError or PeerFailedError if somebody does not come,

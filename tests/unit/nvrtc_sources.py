@@ -55,7 +55,7 @@ _UNSCOPED = {
     "signal_wait_until": "sig[1] = signal_wait_until(sig, Compare::ge, 7);",
     "fence": "pgas::fence(); x[0] = 1;",
     "quiet": "quiet(c); x[0] = 1;",
-    "queries": "sig[0] = my_pe() + n_pes() + t.my_pe() + t.n_pes() + t.translate(pe, world()); x = ptr(x, pe); sig[1] = u64(x);",
+    "queries": "sig[0] = my_pe() + n_pes() + t.my_pe() + t.n_pes() + t.translate(pe, world()); sig[1] = u64(ptr(x, pe));",
     "wait_until": "wait_until(iv, Compare::lt, 3);",
     "test": "iv[9] = test(iv, Compare::le, 3);",
     "wait_until_all": "wait_until_all(iv, n, status, Compare::ne, 3);",
@@ -85,7 +85,10 @@ _UNSCOPED = {
     "atomic_fetch_or": "sig[0] = atomic_fetch_or(sig + 1, u64(7), pe, c);",
     "atomic_fetch_xor": "sig[0] = atomic_fetch_xor(sig + 1, u64(7), pe, c);",
 }
-_PARAMETERS = "float *x, const float *y, size_t n, int pe, context c, team t, u64 *sig, int *iv, const int *status, size_t *indices"
+_PARAMETERS = (
+    "float *x, const float *y, size_t n, int pe, context c, team t, "
+    "u64 *sig, int *iv, const int *status, size_t *indices"
+)
 _AMOS = {
     "fetch": "atomic_fetch(x, pe)",
     "set": "(atomic_set(x, x[1], pe), x[1])",
