@@ -12,6 +12,7 @@ import faulthandler
 import gc
 import importlib
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -19,7 +20,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from _pytest.config import Config  # fromdictargs is not public; pytest-xdist relies on it too
@@ -38,8 +39,9 @@ _ORPHAN_PATIENCE = 60.0
 class WorkerPlugin:
     """The part of the session that obeys the controller."""
 
-    def __init__(self, channel: Channel, stacks: Any, pe: int, n: int) -> None:
+    def __init__(self, channel: Channel, folder: Path, stacks: Any, pe: int, n: int) -> None:
         self._channel = channel
+        self._folder = folder
         self._stacks = stacks
         self._pe = pe
         self._n = n
@@ -54,6 +56,13 @@ class WorkerPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        try:
+            self._obey(session)
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            _leave_orphaned(self._folder)
+        return True
+
+    def _obey(self, session: pytest.Session) -> None:
         items = {item.nodeid: item for item in session.items}
         gc.collect()
         gc.freeze()  # what is loaded by now is not looked at again: collections stay cheap
@@ -68,7 +77,7 @@ class WorkerPlugin:
             elif message["kind"] == "sweep":
                 self._channel.send({"kind": "swept", "leaks": self._heap.sweep()})
             elif message["kind"] == "stop":
-                return True
+                return
 
     def _run(self, items: dict[str, pytest.Item], message: Message) -> None:
         self._reports, self._warnings = [], []
@@ -131,7 +140,13 @@ def _load_hypothesis(files: list[str]) -> None:
         importlib.import_module("hypothesis")
 
 
-def _session(channel: Channel, stacks: Any) -> int:
+def _leave_orphaned(folder: Path) -> NoReturn:
+    """The controller was killed: remove what it can't remove any more, and wait for nobody."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
+def _session(channel: Channel, folder: Path, stacks: Any) -> int:
     setup = channel.receive()
     pe, n = pg.my_pe(), pg.n_pes()
     os.chdir(setup["cwd"])
@@ -140,7 +155,7 @@ def _session(channel: Channel, stacks: Any) -> int:
     options["basetemp"] = f"{setup['basetemp']}-pe{pe}"
     _load_hypothesis(setup["arguments"])
     config = Config.fromdictargs(options, list(setup["arguments"]))
-    config.pluginmanager.register(WorkerPlugin(channel, stacks, pe, n), "pypgas-worker")
+    config.pluginmanager.register(WorkerPlugin(channel, folder, stacks, pe, n), "pypgas-worker")
     try:
         return int(config.hook.pytest_cmdline_main(config=config))
     finally:
@@ -157,15 +172,18 @@ def main(arguments: list[str] | None = None) -> int:
     faulthandler.enable(stacks)
     faulthandler.register(signal.SIGUSR2, stacks)
     sock = socket.socket(socket.AF_UNIX)
-    sock.connect(os.fspath(address))
-    channel = Channel(sock)
-    channel.send({"kind": "hello", "pid": os.getpid(), "stacks": str(stacks_path)})
+    try:
+        sock.connect(os.fspath(address))
+        channel = Channel(sock)
+        channel.send({"kind": "hello", "pid": os.getpid(), "stacks": str(stacks_path)})
+    except (BrokenPipeError, ConnectionError):
+        _leave_orphaned(address.parent)
     try:
         pg.init()
         side.attach(channel, pg.my_pe(), pg.n_pes())
-        code = _session(channel, stacks)
-    except EOFError:
-        os._exit(1)  # the controller is gone: nobody is left to finalize with
+        code = _session(channel, address.parent, stacks)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        _leave_orphaned(address.parent)
     except BaseException as error:
         reason = "".join(traceback.format_exception(error))
         channel.send({"kind": "failed", "reason": reason})

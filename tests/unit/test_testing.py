@@ -4,7 +4,9 @@
 import os
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
@@ -382,6 +384,32 @@ def test_stops_at_the_first_failure(tmp_path):
     )
     outcomes = run_suite(tmp_path, "-x")
     assert set(outcomes.tests) == {"test_fails[pes=1]"}
+
+
+def test_killed_controller(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_waits.py").write_text(
+        "import os, time\nfrom pypgas.testing import pes\n"
+        "@pes(2)\ndef test_waits():\n"
+        "    open(f'started-{os.getpid()}', 'w').close()\n"
+        "    time.sleep(4)\n"
+    )
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "pytest", "-p", "pypgas.testing.plugin", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    controller = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 100
+    while len(started := list(tmp_path.glob("started-*"))) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    controller.kill()
+    controller.wait()
+    pids = [int(path.name.removeprefix("started-")) for path in started]
+    while left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+    assert not list(temporary.glob("pypgas-test-*"))
 
 
 @pytest.mark.parametrize(
