@@ -336,9 +336,15 @@ PyObject *py_block_at(PyObject *, PyObject *object) {
   Py_INCREF(reinterpret_cast<PyObject *>(found));
   return reinterpret_cast<PyObject *>(found);
 }
+// address(array) -> where its first element is; NumPy's own ways to say it take a microsecond
+PyObject *py_address(PyObject *, PyObject *object) {
+  if (!PyArray_Check(object)) return PyErr_Format(PyExc_TypeError, "address() takes an array");
+  return PyLong_FromVoidPtr(PyArray_DATA(reinterpret_cast<PyArrayObject *>(object)));
+}
 } // namespace
 
 PyMethodDef operand_methods[] = {
+    {"address", py_address, METH_O, "Where an array's first element is."},
     {"symmetric_offset", py_symmetric_offset, METH_O, "Heap offset of symmetric memory, or None."},
     {"block_at", py_block_at, METH_O, "The block an array lies in, or None."},
     {nullptr, nullptr, 0, nullptr}};

@@ -223,6 +223,8 @@ def _number_converter(label: _Label, code: str) -> _Converter:
 
 def _integer_converter(label: _Label, low: int, high: int) -> _Converter:
     def convert(value: Any) -> int:
+        if type(value) is int and low <= value <= high:
+            return value
         if isinstance(value, (np.ndarray, np.bool_)):
             value = _scalar(value)
             value = bool(value) if isinstance(value, np.bool_) else value
@@ -278,6 +280,8 @@ def _float_converter(label: _Label, form: struct.Struct) -> _Converter:
             raise label.wrong(f"{number!r} is too large") from None
         return number
 
+    if form.format == "=d":  # which Python's own floats are
+        return lambda value: value if type(value) is float else convert(value)
     return convert
 
 
@@ -407,6 +411,8 @@ def _pointer_converter(label: _Label) -> _Converter:
             array = value
             if array.base is not None:
                 _check_live(label, array)
+        elif isinstance(value, _native.ArrayBase):
+            array = value.local
         elif value is None:
             return 0
         else:
@@ -423,7 +429,7 @@ def _pointer_converter(label: _Label) -> _Converter:
             raise label.wrong(
                 "the array is read-only; declare the parameter as a pointer to const, or pass a copy"
             )
-        address: int = array.__array_interface__["data"][0]
+        address = _native.address(array)
         if address % align or not flags.aligned:
             raise label.bad_layout(f"the array starts at an address that is not a multiple of {align}")
         return address
@@ -484,8 +490,6 @@ class _SameMemory:
 
 def _as_array(label: _Label, value: Any) -> npt.NDArray[Any]:
     """The memory of an array of any library, without copying it. The caller keeps ``value`` alive."""
-    if isinstance(value, _native.ArrayBase):
-        return value.local
     if isinstance(value, _native.HandleBase):
         raise label.wrong(
             "a remote handle has no address here; pass the symmetric array and the PE's number, and let the kernel "
