@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-__all__ = ["SCOPES", "Rule", "all_types", "every_function", "functions_of", "rules", "violations"]
+__all__ = ["SCOPES", "Rule", "all_types", "every_function", "functions_of", "kernels", "rules", "violations"]
 
 SCOPES = ("thread", "warp", "block")
 _INTEGERS = tuple(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -102,21 +102,23 @@ _AMOS = {
 _REDUCTIONS = ("sum", "prod", "min", "max", "and_", "or_", "xor_")
 
 
-def every_function(names: Sequence[str] = ()) -> str:
-    """Return kernels that call every function of the API, at every scope it has; or only those named.
+def kernels(scopes: Sequence[str] = SCOPES) -> list[str]:
+    """Return the names of kernels that call every function of the API, at the scopes given.
 
-    The kernels are named ``put_block``, ``p`` and so on.
+    They are named ``put_block``, ``p`` and so on.
     """
+    return [*(f"{name}_{scope}" for name in _SCOPED for scope in scopes), *_UNSCOPED]
+
+
+def every_function(names: Sequence[str]) -> str:
+    """Return the source of kernels by their names."""
     lines = [_HEADER]
-    for name, body in _SCOPED.items():
-        for scope in SCOPES:
-            if not names or f"{name}_{scope}" in names:
-                lines.append(f"KERNEL({name}_{scope}_, {_PARAMETERS}) {{ typedef {scope} S; {body} }}")
-    lines += [
-        f"KERNEL({name}_, {_PARAMETERS}) {{ {body} }}"
-        for name, body in _UNSCOPED.items()
-        if not names or name in names
-    ]
+    for name in names:
+        base, _, scope = name.rpartition("_")
+        if name in _UNSCOPED:
+            lines.append(f"KERNEL({name}_, {_PARAMETERS}) {{ {_UNSCOPED[name]} }}")
+        else:
+            lines.append(f"KERNEL({name}_, {_PARAMETERS}) {{ typedef {scope} S; {_SCOPED[base]} }}")
     return "\n".join(lines)
 
 
@@ -264,8 +266,8 @@ _FORBIDDEN = (
 )
 
 
-def violations(ptx: str, chosen: Sequence[str] = ()) -> list[str]:
-    """Return what is wrong in the PTX of `every_function`: a line for each broken rule."""
+def violations(ptx: str, chosen: Sequence[str]) -> list[str]:
+    """Return what is wrong in the PTX of these kernels: a line for each broken rule."""
     return list(_violations(ptx, chosen))
 
 
@@ -278,7 +280,7 @@ def _violations(ptx: str, chosen: Sequence[str]) -> Iterator[str]:
     functions = functions_of(ptx)
     gate = [name for name in functions if name.startswith("_ZN4pgas3raw5enter")]
     for name, rule in rules().items():
-        if chosen and name not in chosen:
+        if name not in chosen:
             continue
         bodies = (
             [functions[found] for found in gate] if name == "pgas::raw::enter" else [functions.get(name, "")]
