@@ -139,7 +139,8 @@ def run_worker(folder: str, pe: int, kind: str, program: str, arguments: list[st
         if os.getpid() != worker:
             raise
         code, message = _exit_code(error.code)
-        if code == 0:
+        # pypgas.abort(0) is a good end, but one of the whole job.
+        if code == 0 and not getattr(error, "ends_job", False):
             return 0
         _fail(folder, pe, error, code, message)
     except BaseException as error:

@@ -76,7 +76,9 @@ def first_failure(states: list[PEState]) -> PEState | None:
 def exit_code(state: PEState) -> int:
     """The exit code that a PE's end means for the job, 128 + n for signal n."""
     if state.report is not None and "code" in state.report:
-        return int(state.report["code"]) & 0xFF or 1
+        code = int(state.report["code"]) & 0xFF
+        # 0 is an exit that is meant for all PEs, see `pypgas.abort`. No exception is a success.
+        return code if state.report.get("kind") == "exit" else code or 1
     code = state.code or 0
     return code if code >= 0 else 128 - code
 

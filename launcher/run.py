@@ -448,8 +448,10 @@ class Job:
                 self._output.message(self._messages, report.format_places(states))
             return self._code
         if first is not None:
-            self._output.message(self._messages, report.format_failure(states))
-            return report.exit_code(first)
+            code = report.exit_code(first)
+            if code:
+                self._output.message(self._messages, report.format_failure(states))
+            return code
         lost = [str(s.pe) for s in states if s.killed]
         if lost or len(states) < self._spec.n:
             code = self._launcher_code or 0

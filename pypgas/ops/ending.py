@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from typing import NoReturn
 
 from ..core import runtime
@@ -13,6 +12,12 @@ from ..core.status import call_site
 __all__ = ["abort"]
 
 _log = logging.getLogger("pypgas")
+
+
+class _JobEnd(SystemExit):
+    """The exit of one PE that is meant for all; ``pypgas run`` looks for the attribute, also at code 0."""
+
+    ends_job = True
 
 
 def abort(code: int = 1, message: str = "") -> NoReturn:
@@ -24,4 +29,4 @@ def abort(code: int = 1, message: str = "") -> NoReturn:
     if message:
         _log.error("abort: %s", message)
     runtime.mark_failed(reason)
-    sys.exit(code)
+    raise _JobEnd(code)

@@ -240,3 +240,42 @@ def test_settings_must_agree(tmp_path):
     ring()
     """
     succeed(3, program, tmp_path)
+
+
+@pytest.mark.parametrize("end", ["pg.abort({})", "from pypgas import shmem; shmem.global_exit({})"])
+@pytest.mark.parametrize("code", [0, 9])
+def test_one_pe_ends_the_job(end, code, tmp_path):
+    program = f"""
+    pg.init()
+    ring()
+    if pg.my_pe() == 1:
+        {end.format(code)}
+    pg.barrier_all()
+    print("went on")
+    """
+    result = run(3, program, tmp_path)
+    assert result.returncode == code
+    assert "went on" not in result.stdout
+
+
+def test_shmem_again_and_again(tmp_path):
+    program = """
+    from pypgas import shmem
+    for _ in range(3):
+        me, n = shmem.my_pe(), shmem.n_pes()
+        assert shmem.TEAM_WORLD.n_pes() == n
+        a = shmem.zeros(1, "i4")
+        lock = shmem.Lock()
+        shmem.atomic_inc(a, (me + 1) % n)
+        shmem.barrier_all()
+        assert a[0] == 1
+        shmem.finalize()
+        shmem.init()
+    try:
+        shmem.put(a, np.zeros(1, "i4"), 0)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError("a stale array was used")
+    """
+    succeed(2, program, tmp_path)

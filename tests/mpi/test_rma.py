@@ -243,6 +243,7 @@ def test_pes_count_in_the_team():
     pg.get(got, x, 0, team=backwards)
     assert got[0] == 0  # PE n - 1 was written by PE 0
     assert pg.g(x, n - 1, team=backwards) == n - 1
+    assert x.at(0, team=backwards)[0].get() == 0
     backwards.destroy()
 
 
