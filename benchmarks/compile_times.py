@@ -3,7 +3,7 @@
 
     python benchmarks/compile_times.py [--repeat N] [--json FILE]
 
-Measured with a small kernel that uses the device library (put with signal, wait, barrier):
+Measured with a small kernel that uses the device library (put with signal, wait):
 
 - the host compiler, and NVRTC for sm_90, with an empty cache (``cold``);
 - both out of the cache on disk (``cached``), in a process that has used a kernel before, and for the CPU in one that
@@ -37,8 +37,6 @@ __global__ void shift(float *to, const float *from, int n, uint64_t *signal, uin
   const int right = (pgas::my_pe() + 1) % pgas::n_pes();
   pgas::put_signal<pgas::block>(to, from, n, signal, turn, pgas::SignalOp::set, right);
   if (threadIdx.x == 0) pgas::signal_wait_until(signal, pgas::Compare::ge, turn);
-  __syncthreads();
-  pgas::barrier_all<pgas::block>();
 }
 """
 TARGETS = {"host cold": 2.0, "host cached": 0.005, "nvrtc cold": 0.150, "nvrtc cached": 0.005}  # s
