@@ -77,7 +77,10 @@ PyObject *collective(PyObject *, PyObject *args) {
     raw::quiet(); // earlier puts into the sources are part of what is combined
     return raw::exchange<pgas::thread>(g.state, team->team, arrival, from, differ,
                                        raw::blocks_of(result.kind, team->team), wait,
-                                       [&](const Window &w) { raw::consume<pgas::thread>(w, result, combine); });
+                                       [&](const Window &w) {
+                                         wait.restart();
+                                         raw::consume<pgas::thread>(w, result, combine);
+                                       });
   };
   std::shared_ptr<cpu::Stream> stream;
   if (!stream_argument(name, stream_object, &stream)) return nullptr;

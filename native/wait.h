@@ -32,6 +32,12 @@ public:
     }
     return slow();
   }
+  // The others came along: what comes next is a wait of its own, with its own time limit, and spins and yields first.
+  void restart() {
+    spins_ = 0;
+    start_ = 0;
+    sleep_ns_ = first_sleep;
+  }
   // Gives the interpreter lock up at once, for work that will take long.
   void unlock() {
     if (!saved_) saved_ = PyEval_SaveThread();
@@ -45,6 +51,7 @@ public:
   bool interrupted() const { return outcome_ == Outcome::python; }
 
 private:
+  static constexpr u64 first_sleep = 50000;
   enum class Outcome { waiting, timeout, failed, python };
   bool slow();
   bool housekeeping(u64 now);
@@ -53,7 +60,7 @@ private:
   WaitFacts facts_;
   double timeout_;
   unsigned spins_ = 0;
-  u64 start_ = 0, next_check_ = 0, next_poll_ = 0, sleep_ns_ = 50000;
+  u64 start_ = 0, next_check_ = 0, next_poll_ = 0, sleep_ns_ = first_sleep;
   double next_report_ = 0;
   bool published_ = false;
   PyThreadState *saved_ = nullptr;

@@ -32,8 +32,15 @@ public:
   StreamWait(cpu::Worker &worker, cpu::Failure *failure, const char *operation, const pgas::Team *team, double timeout)
       : worker_(worker), failure_(failure), operation_(operation), team_(team), timeout_(timeout) {}
   bool idle();
+  // See HostWait.
+  void restart() {
+    looks_ = 0;
+    start_ = 0;
+    sleep_ns_ = first_sleep;
+  }
 
 private:
+  static constexpr long first_sleep = 20000;
   cpu::Worker &worker_;
   cpu::Failure *failure_;
   const char *operation_;
@@ -41,7 +48,7 @@ private:
   double timeout_;
   unsigned looks_ = 0;
   u64 start_ = 0, next_check_ = 0;
-  long sleep_ns_ = 20000;
+  long sleep_ns_ = first_sleep;
 };
 
 extern PyMethodDef cpu_methods[];

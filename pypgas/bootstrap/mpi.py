@@ -24,6 +24,7 @@ import contextlib
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -102,17 +103,19 @@ class MPIBootstrap:
 
     def allgather(self, obj: T) -> list[T]:
         """Return the objects of all processes in rank order."""
+        self._meet()
         gathered: list[T] = self._call("allgather", self.comm.allgather, obj)
         return gathered
 
     def bcast(self, obj: T, root: int = 0) -> T:
         """Return the object that process ``root`` passed."""
+        self._meet()
         received: T = self._call("bcast", self.comm.bcast, obj, root)
         return received
 
     def barrier(self) -> None:
         """Wait until every process has called this."""
-        self._call("barrier", self.comm.Barrier)
+        self._meet()
 
     def finalize(self) -> None:
         """Free the duplicate (collective). MPI itself stays up until the interpreter exits.
@@ -124,6 +127,14 @@ class MPIBootstrap:
         self._open = False
         if mpi_is_usable():
             self._call("freeing the communicator", self.comm.Free)
+
+    def _meet(self) -> None:
+        """Wait for all processes without taking a core from those that are late: MPI's own waits spin."""
+        request = self._call("barrier", self.comm.Ibarrier)
+        nap = 2e-5
+        while not self._call("barrier", request.Test):
+            time.sleep(nap)
+            nap = min(2 * nap, 1e-3)
 
     def _call(self, what: str, function: Callable[..., Any], *args: object) -> Any:
         if not mpi_is_usable():
