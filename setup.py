@@ -42,7 +42,7 @@ def native() -> Extension:
             "-fwrapv",
             "-fvisibility=hidden",
             "-Wall",
-            "-Wextra",
+            "-Wextra", "-Wno-unknown-pragmas",
         ],
         extra_link_args=["-pthread"],
         language="c++",
