@@ -8,7 +8,7 @@ namespace nvshmem_detail {
 template <class...> struct Never { static constexpr bool value = false; };
 // Stands for the result, so that the only error is the one that is meant.
 struct Nothing {
-  template <class T> PGAS_FN operator T() const;
+  template <class T> PGAS_FN operator T() const { return {}; }
 };
 } // namespace nvshmem_detail
 
@@ -33,31 +33,38 @@ NVSHMEM_PGAS_LEFT_OUT(nvshmemx_putmem_signal_counted_nbi_block, "use nvshmemx_pu
 NVSHMEM_PGAS_LEFT_OUT(nvshmemx_barrier_warpgroup, "a scope is a thread, a warp or a block; use nvshmemx_barrier_block")
 NVSHMEM_PGAS_LEFT_OUT(nvshmemx_status_string, "errors are exceptions of the Python program")
 
-// Queue pairs chosen by the caller.
-#define NVSHMEM_PGAS_NO_QUEUE "pypgas chooses the queue itself; use the function without qp"
-#define NVSHMEM_PGAS_QUEUE(suffix, name)                                                                              \
-  NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_##name##_put##suffix, NVSHMEM_PGAS_NO_QUEUE)                                      \
-  NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_##name##_get##suffix, NVSHMEM_PGAS_NO_QUEUE)                                      \
-  NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_##name##_put_nbi##suffix, NVSHMEM_PGAS_NO_QUEUE)                                  \
-  NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_##name##_get_nbi##suffix, NVSHMEM_PGAS_NO_QUEUE)                                  \
-  NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_##name##_put_signal##suffix, NVSHMEM_PGAS_NO_QUEUE)                               \
-  NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_##name##_put_signal_nbi##suffix, NVSHMEM_PGAS_NO_QUEUE)
+// Queue pairs chosen by the caller. There are hundreds of these functions: a declaration each has to do.
+namespace nvshmem_detail {
+template <class... A> struct NoQueuePair {
+  static_assert(Never<A...>::value, "pypgas has no nvshmemx_qp_ functions: it chooses the queue pair; use the name without qp");
+  typedef Nothing type;
+};
+} // namespace nvshmem_detail
+#define NVSHMEM_PGAS_NO_QUEUE(name)                                                                                   \
+  template <class... A> PGAS_FN typename nvshmem_detail::NoQueuePair<A...>::type nvshmemx_qp_##name(A...);
+#define NVSHMEM_PGAS_QUEUE(name, suffix)                                                                              \
+  NVSHMEM_PGAS_NO_QUEUE(name##_put##suffix)                                                                           \
+  NVSHMEM_PGAS_NO_QUEUE(name##_get##suffix)                                                                           \
+  NVSHMEM_PGAS_NO_QUEUE(name##_put_nbi##suffix)                                                                       \
+  NVSHMEM_PGAS_NO_QUEUE(name##_get_nbi##suffix)                                                                       \
+  NVSHMEM_PGAS_NO_QUEUE(name##_put_signal##suffix)                                                                    \
+  NVSHMEM_PGAS_NO_QUEUE(name##_put_signal_nbi##suffix)
 #define NVSHMEM_PGAS_TYPED_QUEUE(name, type, ...)                                                                     \
-  NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_##name##_p, NVSHMEM_PGAS_NO_QUEUE)                                                \
-  NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_##name##_g, NVSHMEM_PGAS_NO_QUEUE)                                                \
-  NVSHMEM_PGAS_QUEUE(, name)                                                                                          \
-  NVSHMEM_PGAS_QUEUE(_warp, name)                                                                                     \
-  NVSHMEM_PGAS_QUEUE(_block, name)
+  NVSHMEM_PGAS_NO_QUEUE(name##_p)                                                                                     \
+  NVSHMEM_PGAS_NO_QUEUE(name##_g)                                                                                     \
+  NVSHMEM_PGAS_QUEUE(name, )                                                                                          \
+  NVSHMEM_PGAS_QUEUE(name, _warp)                                                                                     \
+  NVSHMEM_PGAS_QUEUE(name, _block)
 NVSHMEM_PGAS_RMA_TYPES(NVSHMEM_PGAS_TYPED_QUEUE, )
-NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_fence, NVSHMEM_PGAS_NO_QUEUE)
-NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_fence_warp, NVSHMEM_PGAS_NO_QUEUE)
-NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_fence_block, NVSHMEM_PGAS_NO_QUEUE)
-NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_quiet, NVSHMEM_PGAS_NO_QUEUE)
-NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_quiet_warp, NVSHMEM_PGAS_NO_QUEUE)
-NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_quiet_block, NVSHMEM_PGAS_NO_QUEUE)
-NVSHMEM_PGAS_LEFT_OUT(nvshmemx_qp_signal_op, NVSHMEM_PGAS_NO_QUEUE)
+#define NVSHMEM_PGAS_QUEUES(prefix, suffix, scope, ...)                                                               \
+  NVSHMEM_PGAS_NO_QUEUE(fence##suffix)                                                                                \
+  NVSHMEM_PGAS_NO_QUEUE(quiet##suffix)
+NVSHMEM_PGAS_SCOPES(NVSHMEM_PGAS_QUEUES, )
+NVSHMEM_PGAS_NO_QUEUE(signal_op)
+#undef NVSHMEM_PGAS_QUEUES
 #undef NVSHMEM_PGAS_TYPED_QUEUE
 #undef NVSHMEM_PGAS_QUEUE
+#undef NVSHMEM_PGAS_NO_QUEUE
 
 // Tiles. Their functions take template arguments of all kinds, so it is the types that are refused.
 namespace nvshmemx {
