@@ -45,6 +45,8 @@ def fall_in(turn: pg.SymmetricArray, step: int, to: int) -> None:
     busy machine it may not be running at all.
     """
     pg.atomic_set(turn, step, to)
-    for _ in range(500):  # spinning: a PE that yields may find the other gone when it comes back
+    # Spinning, because a PE that yields may find the other gone when it comes back.
+    patience = 500 if pg.n_pes() <= len(os.sched_getaffinity(0)) else 30
+    for _ in range(patience):
         if pg.signal_fetch(turn) >= step:
             return
