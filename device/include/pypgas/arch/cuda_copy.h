@@ -11,7 +11,7 @@ namespace arch {
 
 namespace detail {
 
-constexpr int in_flight = 8, shifted_in_flight = 4; // stores that a thread prepares at a time
+constexpr int in_flight = 6, shifted_in_flight = 3; // stores that a thread prepares at a time; all fits 64 registers
 
 template <class U> PGAS_FN void copy_each(char *dst, const char *src, size_t n, unsigned rank, unsigned size) {
 #pragma unroll 1

@@ -40,9 +40,11 @@ PGAS_FN void reduce_elements(T *dst, i64 members, F source, u64 n) {
   const u64 rank = arch::work_rank<S>(), size = arch::work_size<S>();
   if constexpr (arch::reduce_block == 1) { // neighbouring threads take neighbouring elements, each several at a time
     constexpr int many = 4;
+#pragma unroll 1
     for (u64 first = rank; first < n; first += many * size) {
       A acc[many];
       T part[many];
+#pragma unroll 1
       for (i64 k = 0; k < members; k++) {
         const T *from = reinterpret_cast<const T *>(source(k));
         for (int j = 0; j < many; j++) part[j] = from[first + j * size < n ? first + j * size : first];
