@@ -62,3 +62,28 @@ def test_functions(modules, batch: Batch, kernel: Kernel):
     reversed_team.destroy()
     for array in (target, source, signals):
         array.free()
+
+
+@pes(2)
+def test_the_number_of_a_destroyed_team_is_no_team():
+    source = """
+    #include <nvshmem.h>
+    __global__ void ask(int *x, nvshmem_team_t team) { x[0] = nvshmem_team_n_pes(team); }
+    __global__ void meet(nvshmem_team_t team) { nvshmem_barrier(team); }
+    """
+    module = pg.Module(source, name="teams")
+    x = np.zeros(1, "i4")
+    team = pg.TEAM_WORLD.split_strided(0, 1, 2)
+    number = team._id
+    module.kernel("ask")[1, 1](x, team)
+    pg.synchronize()
+    assert x[0] == 2
+    team.destroy()
+    with pytest.raises(pg.StaleArrayError, match="destroyed"):
+        module.kernel("ask")[1, 1](x, team)
+    module.kernel("ask")[1, 1](x, number)
+    pg.synchronize()
+    assert x[0] == -1
+    module.kernel("meet")[1, 1](number)
+    with pytest.raises(pg.KernelError, match="no team of that number"):
+        pg.synchronize()
