@@ -177,7 +177,9 @@ class Settings:
     staging_size: int = _setting(256 << 10, _size(1 << 12, 64), "bytes staged by collectives", format_size)
     log_level: str = _setting("WARNING", _log_level, "level of the log")
     cache_dir: str | None = _setting(None, _path, "folder for compiled kernels (default: the user's cache)")
-    cache_size: int = _setting(256 << 20, _size(0), "most bytes of compiled kernels kept, 0: none", format_size)
+    cache_size: int = _setting(
+        256 << 20, _size(0), "most bytes of compiled kernels kept, 0: none", format_size
+    )
     sanitize: str | None = _setting(None, _sanitizer, "sanitizer of kernels (set by pypgas run --sanitize)")
     job_dir: str | None = _setting(None, _path, "folder for failure reports (set by pypgas run)")
 

@@ -197,50 +197,52 @@ unsigned Block::active_mask() const {
   return mask;
 }
 
-// Completes the warp operation of the lanes that wait together, if all of them have come. Returns whether it did.
-bool Block::complete_warp(unsigned warp) {
-  const unsigned first = warp * 32, threads = launch_.shape.threads;
-  for (unsigned lane = 0; lane < 32 && first + lane < threads; lane++) {
-    const Fiber &f = fibers_[first + lane];
-    if (f.state != Fiber::at_warp) continue;
-    unsigned present = 0, wanted = 0;
-    for (unsigned l = 0; l < 32 && first + l < threads; l++) {
-      const Fiber &other = fibers_[first + l];
-      if (!(f.mask >> l & 1) || other.state == Fiber::done) continue;
-      wanted |= 1u << l;
-      if (other.state == Fiber::at_warp && other.mask == f.mask) present |= 1u << l;
-    }
-    if (present != wanted) continue;
-    // Results first, from all values, then everybody goes on.
-    for (unsigned l = 0; l < 32; l++) {
-      if (!(present >> l & 1) || !fibers_[first + l].call) continue;
-      pgas::cpu::WarpCall &call = *fibers_[first + l].call;
-      const auto value = [&](unsigned k) { return fibers_[first + k].call ? fibers_[first + k].call->value : 0; };
-      if (call.kind == pgas::cpu::Warp::shuffle) {
-        call.result = call.source >= 0 && call.source < 32 && (present >> call.source & 1) ? value(unsigned(call.source)) : call.value;
-      } else if (call.kind == pgas::cpu::Warp::ballot || call.kind == pgas::cpu::Warp::match) {
-        call.result = 0;
-        for (unsigned k = 0; k < 32; k++)
-          if ((present >> k & 1) && (call.kind == pgas::cpu::Warp::ballot ? value(k) != 0 : value(k) == call.value))
-            call.result |= 1ull << k;
-      } else {
-        bool started = false;
-        for (unsigned k = 0; k < 32; k++) {
-          if (!(present >> k & 1)) continue;
-          call.result = started ? reduce(call.kind, call.is_signed, call.result, value(k)) : value(k);
-          started = true;
-        }
+// Completes the operation of the lanes of `mask` that wait together, if all of them have come. Returns whether it did.
+bool Block::complete_lanes(unsigned first, unsigned mask) {
+  const unsigned threads = launch_.shape.threads;
+  unsigned present = 0;
+  for (unsigned l = 32; l-- > 0;) { // from the last lane, which is the likeliest to be missing
+    if (!(mask >> l & 1) || first + l >= threads) continue;
+    const Fiber &other = fibers_[first + l];
+    if (other.state == Fiber::done) continue;
+    if (other.state != Fiber::at_warp || other.mask != mask) return false;
+    present |= 1u << l;
+  }
+  // Results first, from all values, then everybody goes on.
+  for (unsigned l = 0; l < 32; l++) {
+    if (!(present >> l & 1) || !fibers_[first + l].call) continue;
+    pgas::cpu::WarpCall &call = *fibers_[first + l].call;
+    const auto value = [&](unsigned k) { return fibers_[first + k].call ? fibers_[first + k].call->value : 0; };
+    if (call.kind == pgas::cpu::Warp::shuffle) {
+      call.result = call.source >= 0 && call.source < 32 && (present >> call.source & 1) ? value(unsigned(call.source)) : call.value;
+    } else if (call.kind == pgas::cpu::Warp::ballot || call.kind == pgas::cpu::Warp::match) {
+      call.result = 0;
+      for (unsigned k = 0; k < 32; k++)
+        if ((present >> k & 1) && (call.kind == pgas::cpu::Warp::ballot ? value(k) != 0 : value(k) == call.value))
+          call.result |= 1ull << k;
+    } else {
+      bool started = false;
+      for (unsigned k = 0; k < 32; k++) {
+        if (!(present >> k & 1)) continue;
+        call.result = started ? reduce(call.kind, call.is_signed, call.result, value(k)) : value(k);
+        started = true;
       }
     }
-    for (unsigned l = 0; l < 32; l++) {
-      if (!(present >> l & 1)) continue;
-      Fiber &g = fibers_[first + l];
-      g.state = Fiber::ready;
-      if (&g != running_) link(&g);
-    }
-    return true;
   }
-  return false;
+  for (unsigned l = 0; l < 32; l++) {
+    if (!(present >> l & 1)) continue;
+    Fiber &g = fibers_[first + l];
+    g.state = Fiber::ready;
+    if (&g != running_) link(&g);
+  }
+  return true;
+}
+
+// After a lane has ended: completes what only waited for it.
+void Block::complete_warp(unsigned warp) {
+  const unsigned first = warp * 32, threads = launch_.shape.threads;
+  for (unsigned lane = 0; lane < 32 && first + lane < threads; lane++)
+    if (fibers_[first + lane].state == Fiber::at_warp) complete_lanes(first, fibers_[first + lane].mask);
 }
 
 void Block::sync_warp(unsigned mask, pgas::cpu::WarpCall *call) {
@@ -249,9 +251,8 @@ void Block::sync_warp(unsigned mask, pgas::cpu::WarpCall *call) {
   f->mask = mask;
   f->call = call;
   f->state = Fiber::at_warp;
-  while (complete_warp(f->self.rank / 32)) {}
-  if (f->state == Fiber::at_warp) block_current();
-  else progress();
+  if (complete_lanes(f->self.rank - f->self.lane, mask)) progress();
+  else block_current();
 }
 
 void Block::finish_fiber() {
@@ -266,7 +267,7 @@ void Block::finish_fiber() {
   }
   // Those that only wait for this thread go on: a thread that has ended counts as arrived.
   if (arrived_ && arrived_ == live_) release_block();
-  while (complete_warp(f->self.rank / 32)) {}
+  complete_warp(f->self.rank / 32);
   if (in_ring_ == 1) fail("deadlock", "every remaining thread of the block waits for another: " + describe());
   Fiber *next = f->next;
   unlink(f);

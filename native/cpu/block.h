@@ -64,7 +64,8 @@ private:
   void switch_to(Fiber *f);
   void block_current();
   void release_block();
-  bool complete_warp(unsigned warp);
+  bool complete_lanes(unsigned first, unsigned mask);
+  void complete_warp(unsigned warp);
   void rest();
   void progress();
 

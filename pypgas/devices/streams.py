@@ -44,7 +44,9 @@ class Event(_native.EventBase):
             InvalidValueError: one of them has not been reached.
         """
         if not (self.done and start.done and self._state()[0] and start._state()[0]):
-            raise InvalidValueError("Event.elapsed_since: both events must be recorded and reached; synchronize first")
+            raise InvalidValueError(
+                "Event.elapsed_since: both events must be recorded and reached; synchronize first"
+            )
         return self._state()[2] - start._state()[2]
 
 
