@@ -11,7 +11,7 @@ SHELL  := /bin/bash
 
 NATIVE_SOURCES := $(shell find native device -type f 2>/dev/null)
 
-.PHONY: help venv venv-mpich native demo test lint clean distclean
+.PHONY: help venv venv-mpich native demo test test-all lint clean distclean
 
 help:
 	@echo "make demo    run the tsunami on 4 PEs (sets up .venv first)"
@@ -60,9 +60,22 @@ lint: venv
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
+# Two lanes at a time: most of what one does is waiting. MPICH runs the tests of the operations at two job sizes here,
+# and `make test-all` at all four.
 test: venv native venv-mpich lint
-	.venv/bin/python -m pytest tests
+	$(call lanes,.venv,tests/mpi tests/litmus,tests/unit tests/install tests/faults tests/examples)
+	$(call lanes,.venv-mpich,tests/mpi tests/litmus --pes 2$(comma)3,tests/faults tests/unit/test_launcher.py)
+
+test-all: test
 	.venv-mpich/bin/python -m pytest tests/mpi tests/litmus tests/faults tests/unit/test_launcher*.py
+
+comma := ,
+define lanes
+	@mkdir -p build
+	@$(1)/bin/python -m pytest -q -p no:cacheprovider $(2) > build/lane.log 2>&1 & lane=$$!; status=0; \
+	$(1)/bin/python -m pytest -q -p no:cacheprovider $(3) || status=1; \
+	wait $$lane || status=1; cat build/lane.log; exit $$status
+endef
 
 clean:
 	rm -rf build dist *.egg-info pypgas/_native*.so .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
