@@ -110,8 +110,9 @@ def test_copies_of_elements(kernels, scope, threads, name):
     for n in (0, 1, 2, 7, 1000, 100_003):
         source, back = values_of(dtype, n, (n,)), np.zeros(2 * n + 1, dtype)
         x = pg.zeros(2 * n + 1, dtype)
-        kernels.kernel(f"copies<{scope}, {name}>")[1, threads](x, source, back, n, after, None)
-        pg.synchronize()
+        with pg.Context() as context:
+            kernels.kernel(f"copies<{scope}, {name}>")[1, threads](x, source, back, n, after, context)
+            pg.synchronize()
         assert same(back, np.concatenate([source, source, np.zeros(1, dtype)]))
         pg.barrier_all()
         theirs = values_of(dtype, n, (n,), before)
