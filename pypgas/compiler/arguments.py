@@ -333,6 +333,8 @@ def _vector_converter(label: _Label, code: str, lanes: int) -> _Converter:
 
 def _object_converter(label: _Label, kind: type, address: str, what: str) -> _Converter:
     def convert(value: Any) -> int:
+        if value is None and kind is _native.ContextBase:
+            return 0  # the default context
         if not isinstance(value, kind):
             raise label.wrong(f"expected {what}, not {_described(value)}")
         found: int = getattr(_native, address)(value)
