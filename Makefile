@@ -60,16 +60,15 @@ lint: venv
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-# Two lanes at a time: most of what one does is waiting. MPICH runs the tests of the operations at two job sizes here,
+# Two lanes at a time: most of what one does is waiting. MPICH runs the tests of the operations at one job size here,
 # and `make test-all` at all four.
 test: venv native venv-mpich lint
 	$(call lanes,.venv,tests/mpi tests/litmus,tests/unit tests/install tests/faults tests/examples)
-	$(call lanes,.venv-mpich,tests/mpi tests/litmus --pes 2$(comma)3,tests/faults tests/unit/test_launcher.py)
+	$(call lanes,.venv-mpich,tests/mpi tests/litmus --pes 3,tests/faults tests/unit/test_launcher.py)
 
 test-all: test
 	.venv-mpich/bin/python -m pytest tests/mpi tests/litmus tests/faults tests/unit/test_launcher*.py
 
-comma := ,
 define lanes
 	@mkdir -p build
 	@$(1)/bin/python -m pytest -q -p no:cacheprovider $(2) > build/lane.log 2>&1 & lane=$$!; status=0; \
