@@ -117,11 +117,6 @@ MUTANTS = {
         ),
         ("relay<any>",),
     ),
-    "a quiet that is none": Mutant(
-        "raw/copy.cuh",
-        (("PGAS_FN void quiet() { arch::fence_system(); }", "PGAS_FN void quiet() {}"),),
-        ("store_buffers",),
-    ),
 }
 
 
