@@ -68,7 +68,7 @@ __global__ void atomics(int op, T *x, const T *conditions, const T *values, T *o
       if (op == 6) pgas::atomic_inc(at, pe);
       if (op == 7) out[i] = pgas::atomic_fetch_inc(at, pe);
     }
-    if constexpr (pgas::is_integral<T>::value) {
+    if constexpr (pgas::raw::atomic_supported<T, Amo::and_>()) {
       if (op == 8) pgas::atomic_and(at, v, pe);
       if (op == 9) out[i] = pgas::atomic_fetch_and(at, v, pe);
       if (op == 10) pgas::atomic_or(at, v, pe);

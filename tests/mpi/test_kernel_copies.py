@@ -20,6 +20,7 @@ TYPES = {
     "unsigned short": np.uint16,
     "unsigned int": np.uint32,
     "unsigned long": np.uint64,
+    "bool": np.bool_,
     "pgas::bool8": np.bool_,
     "pgas::half": np.float16,
     "pgas::bfloat16": ml_dtypes.bfloat16,
@@ -186,7 +187,7 @@ def supported(name, op):
         return dtype.kind != "b" and dtype.itemsize <= 8
     if "inc" in op:
         return dtype.kind not in "bc"
-    return dtype.kind in "iu"
+    return dtype.kind in "iub"
 
 
 @pytest.mark.parametrize("name", [name for name in TYPES if name != "pgas::complex128"])

@@ -13,7 +13,8 @@ _INTEGERS = tuple(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16,
 _FLOATS = ("float", "double")
 _HALVES = ("pgas::half", "pgas::bfloat16")
 _COMPLEX = ("pgas::complex64", "pgas::complex128")
-_TYPES = (*_INTEGERS, *_FLOATS, *_HALVES, *_COMPLEX, "pgas::bool8")
+_BOOLEANS = ("bool", "pgas::bool8")
+_TYPES = (*_INTEGERS, *_FLOATS, *_HALVES, *_COMPLEX, *_BOOLEANS)
 
 _HEADER = """
 #include <pypgas.cuh>
@@ -153,16 +154,16 @@ def _atomic(kind: str, op: str) -> bool:
     if op in ("fetch", "set", "swap"):
         return True
     if op == "compare_swap":
-        return kind in _INTEGERS or kind == "pgas::bool8"
-    return kind in _INTEGERS or (op == "add" and kind != "pgas::bool8")
+        return kind in _INTEGERS or kind in _BOOLEANS
+    return kind in _INTEGERS or (op == "add") != (kind in _BOOLEANS)
 
 
 def _reduces(kind: str, op: str) -> bool:
     bits = op in ("and_", "or_", "xor_")
+    if kind in _BOOLEANS:
+        return bits
     if op != "sum" and kind not in ("int32_t", "uint8_t", "double", "pgas::half", "pgas::complex64"):
         return False  # nothing new
-    if kind == "pgas::bool8":
-        return False  # kernels combine it as bytes
     if kind in _COMPLEX:
         return op in ("sum", "prod")
     return not bits or kind in _INTEGERS

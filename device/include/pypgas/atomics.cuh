@@ -9,8 +9,7 @@ namespace pgas {
 
 namespace detail {
 template <Amo op, class T> PGAS_FN T *amo_target(T *dst, int pe, const context &c) {
-  static_assert(raw::atomic_supported<T, op>() && (op < Amo::and_ || is_integral<T>::value),
-                "this element type has no such atomic operation");
+  static_assert(raw::atomic_supported<T, op>(), "this element type has no such atomic operation");
   return remote(dst, world_pe(pe, c));
 }
 } // namespace detail

@@ -81,7 +81,13 @@ typedef complex_of<float> complex64;
 typedef complex_of<double> complex128;
 
 // NumPy's bool: one byte, 0 or 1.
-struct bool8 { uint8_t value; };
+struct bool8 {
+  uint8_t value;
+  friend PGAS_FN bool8 operator&(bool8 a, bool8 b) { return {uint8_t(a.value & b.value)}; }
+  friend PGAS_FN bool8 operator|(bool8 a, bool8 b) { return {uint8_t(a.value | b.value)}; }
+  friend PGAS_FN bool8 operator^(bool8 a, bool8 b) { return {uint8_t(a.value ^ b.value)}; }
+};
+template <class T> struct IsBool { static constexpr bool value = is_same<T, bool8>::value || is_same<T, bool>::value; };
 
 // The type in which values of T are accumulated.
 template <class T> struct Wide { typedef T type; };

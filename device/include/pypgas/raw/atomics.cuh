@@ -14,6 +14,15 @@ template <class T> struct AsBits {
   static PGAS_FN T from(type b) { T v; memcpy(&v, &b, sizeof b); return v; }
 };
 
+// Integers as they are, and a bool as the byte it is.
+template <class T> struct Integer {
+  typedef T type;
+  static PGAS_FN T to(T v) { return v; }
+  static PGAS_FN T from(T v) { return v; }
+};
+template <> struct Integer<bool8> : AsBits<bool8> {};
+template <> struct Integer<bool> : AsBits<bool> {};
+
 template <class T> PGAS_FN T sum(T a, T b) { return T(a + b); }
 PGAS_FN half sum(half a, half b) { return half(float(a) + float(b)); }
 PGAS_FN bfloat16 sum(bfloat16 a, bfloat16 b) { return bfloat16(float(a) + float(b)); }
@@ -52,14 +61,23 @@ template <class T> PGAS_FN T atomic_fetch_add(T *p, T v) {
   if constexpr (detail::IsInteger<T>::value) return arch::fetch_add(p, v);
   else return detail::add_by_swap(p, v);
 }
-template <class T> PGAS_FN T atomic_fetch_and(T *p, T v) { return arch::fetch_and(p, v); }
-template <class T> PGAS_FN T atomic_fetch_or(T *p, T v) { return arch::fetch_or(p, v); }
-template <class T> PGAS_FN T atomic_fetch_xor(T *p, T v) { return arch::fetch_xor(p, v); }
+template <class T> PGAS_FN T atomic_fetch_and(T *p, T v) {
+  typedef detail::Integer<T> B;
+  return B::from(arch::fetch_and(reinterpret_cast<typename B::type *>(p), B::to(v)));
+}
+template <class T> PGAS_FN T atomic_fetch_or(T *p, T v) {
+  typedef detail::Integer<T> B;
+  return B::from(arch::fetch_or(reinterpret_cast<typename B::type *>(p), B::to(v)));
+}
+template <class T> PGAS_FN T atomic_fetch_xor(T *p, T v) {
+  typedef detail::Integer<T> B;
+  return B::from(arch::fetch_xor(reinterpret_cast<typename B::type *>(p), B::to(v)));
+}
 
 // Which operations mean something for T.
 template <class T, Amo op> PGAS_FN constexpr bool atomic_supported() {
   constexpr bool words = sizeof(T) <= 8;
-  constexpr bool boolean = is_same<T, bool8>::value, integer = is_integral<T>::value;
+  constexpr bool boolean = IsBool<T>::value, integer = is_integral<T>::value;
   switch (op) {
   case Amo::fetch: case Amo::set: case Amo::swap: return words;
   case Amo::compare_swap: return words && (integer || boolean);

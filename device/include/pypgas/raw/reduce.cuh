@@ -26,7 +26,7 @@ template <Reduction op, class A> PGAS_FN A combine(A a, A b) {
 template <class T, Reduction op> PGAS_FN constexpr bool reduction_supported() {
   constexpr bool bits = op == Reduction::and_ || op == Reduction::or_ || op == Reduction::xor_;
   constexpr bool order = op == Reduction::min || op == Reduction::max;
-  if (is_same<T, bool8>::value) return bits;
+  if (IsBool<T>::value) return bits;
   if (IsComplex<T>::value) return !bits && !order;
   if (bits) return is_integral<T>::value;
   return true;
